@@ -1,0 +1,181 @@
+"""Every exception that treadle raises, in one tree.
+
+    TreadleError                    exit code 1: the work failed
+    ├── UsageError                  exit code 2: what was asked for is wrong, nothing has run
+    │   ├── GraphError              also a ValueError: cycle, unknown or self dependency, duplicate
+    │   ├── UnknownNameError        also a KeyError: the name is not among the known ones
+    │   ├── ArgumentError           also a ValueError: an argument or a setting out of range
+    │   ├── ManifestError           every problem of a manifest, each with its place
+    │   ├── IdentityError           also a TypeError: a config that has no canonical form
+    │   └── MissingExtraError       also an ImportError: an optional package, with its install line
+    ├── StepError                   a step could not be carried out
+    │   └── StepsFailedError        also an ExceptionGroup: the failures of a whole run
+    ├── RunError                    a manifest run could not be carried out
+    │   ├── BadRowError             a row that cannot be used, with its source and line
+    │   └── AccountError            rows in are not rows out + filtered + rejected
+    ├── ArtifactError               a record or an artifact that is corrupt, missing or of a newer format
+    └── EngineError                 also a RuntimeError: a forward pass or a resource broke its contract
+
+A message says what, where, expected, got, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+class TreadleError(Exception):
+    """Root of the tree; `exit_code` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class UsageError(TreadleError):
+    """What was asked for is wrong; raised before any effect."""
+
+    exit_code = 2
+
+
+class GraphError(UsageError, ValueError):
+    """A graph that cannot be put in order."""
+
+
+class ArgumentError(UsageError, ValueError):
+    """An argument or a setting that is out of range or of the wrong kind."""
+
+
+class UnknownNameError(UsageError, KeyError):
+    """A name that nobody registered; the message lists the known ones and the nearest."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[object]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = tuple(sorted(str(each) for each in known))
+        super().__init__(f"unknown {kind} {str(name)!r}{_hint(str(name), self.known)}")
+
+    # KeyError prints the repr of its argument, which would put the sentence in quotes.
+    __str__ = Exception.__str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, self.name, self.known)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name most like `name`, or None when nothing comes close."""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.6)), None)
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    guess = nearest(name, known)
+    listing = f"known: {', '.join(known)}" if known else "none is known"
+    return f"; did you mean {guess!r}? ({listing})" if guess else f" ({listing})"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a manifest. `line` and `column` count from 1; 0 means unknown."""
+
+    file: str
+    line: int
+    column: int
+    field: str
+    expected: str
+    found: str
+    nearest: str | None = None
+    include_chain: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}"
+        field = f" {self.field}:" if self.field else ""
+        guess = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        chain = f" (included by {' <- '.join(self.include_chain)})" if self.include_chain else ""
+        return f"{place}:{field} expected {self.expected}, found {self.found}{guess}{chain}"
+
+
+class ManifestError(UsageError):
+    """All the problems of a manifest at once, in the order of their places."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        title = "1 problem" if count == 1 else f"{count} problems"
+        super().__init__("\n".join([f"{title} in the manifest:", *(f"  {each}" for each in self.problems)]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class IdentityError(UsageError, TypeError):
+    """A config value that has no canonical form, so no identity; names the path to it."""
+
+
+class MissingExtraError(UsageError, ImportError):
+    """An optional package that is not installed; the message is the line to paste."""
+
+    def __init__(self, package: str, extra: str, what_for: str) -> None:
+        self.package = package
+        self.extra = extra
+        self.what_for = what_for
+        line = f"pip install 'treadle[{extra}]'"
+        super().__init__(f"{what_for} needs the package {package!r}; install it with: {line}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.package, self.extra, self.what_for)
+
+
+class StepError(TreadleError):
+    """A step could not be carried out."""
+
+
+class StepsFailedError(StepError, ExceptionGroup[Exception]):
+    """Some steps of a run failed. `results` holds what every other step gave.
+
+    The message names each failed step with its cause and each skipped one with its culprits.
+    """
+
+    def __new__(cls, message: str, errors: Sequence[Exception], _results: Mapping[str, object]) -> Self:
+        """An exception group takes its message and its errors here, before `__init__`."""
+        return super().__new__(cls, message, list(errors))
+
+    def __init__(self, message: str, errors: Sequence[Exception], results: Mapping[str, object]) -> None:
+        super().__init__(message, list(errors))
+        self.results = results
+
+    def derive(self, excs: Sequence[Exception]) -> StepsFailedError:  # type: ignore[override]
+        """Split and subgroup keep the results; see `ExceptionGroup.derive`."""
+        return type(self)(self.message, excs, self.results)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class RunError(TreadleError):
+    """A manifest run could not be carried out."""
+
+
+class BadRowError(RunError):
+    """A row that cannot be used. `line` counts from 1."""
+
+    def __init__(self, source: str, line: int, reason: str) -> None:
+        self.source = source
+        self.line = line
+        self.reason = reason
+        super().__init__(f"{source}:{line}: {reason}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source, self.line, self.reason)
+
+
+class AccountError(RunError):
+    """Rows were lost or invented: rows in are not rows out + filtered + rejected."""
+
+
+class ArtifactError(TreadleError):
+    """A record or an artifact that is corrupt, missing or written by a newer treadle."""
+
+
+class EngineError(TreadleError, RuntimeError):
+    """A forward pass or a resource broke its contract."""

@@ -1,0 +1,69 @@
+"""A value that holds for a block of code and for the work started in it.
+
+Never on a hot path: there the value is an argument.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Generic, ParamSpec, TypeVar
+
+from treadle.errors import UsageError
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class Ambient(Generic[T]):
+    """One ambient value: `get` it, or `use` another for the length of a `with` block.
+
+    `hint` is the sentence that tells a reader of the error how to set the value.
+    """
+
+    def __init__(self, name: str, *, hint: str = "", default: T | None = None) -> None:
+        self.name: Final = name
+        self._hint = hint
+        self._default = default
+        self._variable: contextvars.ContextVar[T] = contextvars.ContextVar(name)
+
+    def get(self) -> T:
+        """The value of this context, else the default.
+
+        Raises:
+            UsageError: there is neither.
+        """
+        value = self._variable.get(self._default)
+        if value is None:
+            raise UsageError(f"no {self.name} is set here. {self._hint}".rstrip())
+        return value
+
+    @property
+    def is_set(self) -> bool:
+        """Whether this context has a value of its own; a default does not count."""
+        return self._variable.get(None) is not None
+
+    @contextmanager
+    def use(self, value: T) -> Iterator[T]:
+        """Set the value for the block, and restore the former one after it."""
+        token = self._variable.set(value)
+        try:
+            yield value
+        finally:
+            self._variable.reset(token)
+
+
+def carry(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, to be called anywhere, under the context variables of whoever called `carry`.
+
+    Pool threads do not inherit context variables. Each call runs in a copy of its own, since one
+    context cannot be entered twice at once.
+    """
+    captured = contextvars.copy_context()
+
+    def carried(*args: P.args, **kwargs: P.kwargs) -> R:
+        return captured.copy().run(function, *args, **kwargs)
+
+    return carried

@@ -1,0 +1,156 @@
+"""Put a graph in order, or hand out its nodes as they become ready.
+
+`arrange` is for a graph whose every node is visited once, in one go. `Frontier` is for a graph
+that is worked off: nodes are taken, finish or fail in any order, and what a failure makes
+unreachable is named together with its culprits.
+
+Both check first: `graphlib` takes an unknown dependency silently as a new node.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Generic, Protocol, TypeVar
+
+from treadle.errors import GraphError
+
+
+class Key(Hashable, Protocol):
+    """What names a node: it can be hashed and sorted."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+K = TypeVar("K", bound=Key)
+
+
+def arrange(graph: Mapping[K, Collection[K]]) -> tuple[K, ...]:
+    """All nodes of `graph` (node -> its dependencies), dependencies first.
+
+    Layer by layer, each layer sorted, so that the order is the same for the same graph.
+
+    Raises:
+        GraphError: an unknown dependency, a node that depends on itself, or a cycle (as a path).
+    """
+    sorter = _checked(graph)
+    order: list[K] = []
+    while layer := sorted(sorter.get_ready()):
+        order.extend(layer)
+        sorter.done(*layer)
+    return tuple(order)
+
+
+class Frontier(Generic[K]):
+    """The nodes of a graph (node -> its dependencies) that may be worked on now.
+
+    Every node taken must be given back once, by `done` or by `lose`. Among ready nodes the one
+    with the largest `priority` comes first; ties are sorted. Not safe for use by several threads.
+
+    Raises:
+        GraphError: as for `arrange`.
+    """
+
+    def __init__(self, graph: Mapping[K, Collection[K]], priority: Mapping[K, float] | None = None) -> None:
+        arranged = arrange(graph)
+        self._rank = _ranks(arranged, priority or {})
+        self._waiting = {key: len(set(graph[key])) for key in arranged}
+        self._dependents: dict[K, list[K]] = {key: [] for key in arranged}
+        for key in arranged:
+            for dependency in set(graph[key]):
+                self._dependents[dependency].append(key)
+        self._culprits: dict[K, tuple[K, ...]] = {}
+        self._lost: set[K] = set()
+        self._running: set[K] = set()
+        self._heap = [(self._rank[key], key) for key in arranged if not self._waiting[key]]
+        heapq.heapify(self._heap)
+
+    @property
+    def ready(self) -> int:
+        """How many nodes could be taken now."""
+        return len(self._heap)
+
+    @property
+    def running(self) -> int:
+        """How many nodes were taken and not given back yet."""
+        return len(self._running)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is ready and nothing is running."""
+        return not self._heap and not self._running
+
+    @property
+    def culprits(self) -> Mapping[K, tuple[K, ...]]:
+        """Each lost dependent -> the failed nodes because of which it is lost, in order."""
+        return self._culprits
+
+    def take(self) -> K | None:
+        """The next ready node, which now runs; None when nothing is ready at this moment."""
+        if not self._heap:
+            return None
+        key = heapq.heappop(self._heap)[1]
+        self._running.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """`key` is finished: its dependents come one step nearer."""
+        self._give_back(key)
+        for dependent in self._dependents[key]:
+            self._waiting[dependent] -= 1
+            if not self._waiting[dependent]:
+                heapq.heappush(self._heap, (self._rank[dependent], dependent))
+
+    def lose(self, key: K) -> tuple[K, ...]:
+        """`key` has failed: the dependents, near and far, that are lost only now, in order."""
+        self._give_back(key)
+        reached = self._descendants(key)
+        for dependent in reached:
+            self._culprits[dependent] = (*self._culprits.get(dependent, ()), key)
+        fresh = [each for each in reached if each not in self._lost]
+        self._lost.update(fresh)
+        return tuple(sorted(fresh, key=self._rank.__getitem__))
+
+    def _give_back(self, key: K) -> None:
+        if key not in self._running:
+            raise GraphError(f"{key!r} is given back but not running: take it first, give it back once")
+        self._running.remove(key)
+
+    def _descendants(self, key: K) -> set[K]:
+        reached: set[K] = set()
+        stack = list(self._dependents[key])
+        while stack:
+            dependent = stack.pop()
+            if dependent not in reached:
+                reached.add(dependent)
+                stack.extend(self._dependents[dependent])
+        return reached
+
+
+def _checked(graph: Mapping[K, Collection[K]]) -> TopologicalSorter[K]:
+    for key, dependencies in graph.items():
+        for dependency in dependencies:
+            if dependency == key:
+                raise GraphError(f"{key!r} depends on itself")
+            if dependency not in graph:
+                raise GraphError(f"{key!r} depends on {dependency!r}, which is no node of the graph")
+    sorter: TopologicalSorter[K] = TopologicalSorter(graph)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise GraphError(f"cycle: {_path(error.args[1])}") from None
+    return sorter
+
+
+def _path(cycle: Sequence[Any]) -> str:
+    """A cycle as `a -> b -> a`, an arrow pointing from a node to what it needs, the smallest first."""
+    needs = [str(each) for each in reversed(cycle[1:])]
+    start = needs.index(min(needs))
+    return " -> ".join([*needs[start:], *needs[:start], needs[start]])
+
+
+def _ranks(arranged: Sequence[K], priority: Mapping[K, float]) -> dict[K, tuple[float, int]]:
+    """Larger priority first, then by name: numbers stand in for names, so that a heap compares fast."""
+    places = {key: place for place, key in enumerate(sorted(arranged))}
+    return {key: (-priority.get(key, 0.0), places[key]) for key in arranged}
