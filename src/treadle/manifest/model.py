@@ -1,0 +1,208 @@
+"""DRTML 4 as a typed, frozen model: every key a manifest may have, with its type, bounds and default.
+
+The reference for people is `docs/manifest.md`. Names of run types and of transforms are not known here:
+they come from whoever registers them, so the rooms above check them and report with `Manifest.problem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from treadle.errors import Problem
+from treadle.manifest.places import Section, nearest_entry, trail_of
+from treadle.manifest.problems import problem_at
+
+KNOWN_VERSIONS = (4,)
+
+Text = Annotated[str, Field(min_length=1)]
+Columns = tuple[Text, ...]
+Count = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class StrictSection(BaseModel):
+    """A mapping of known keys, whose values are of the named types and are not converted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    taken_before: ClassVar[tuple[str, ...]] = ()  # keys that may be written but are used up before validation
+
+
+class ParamSection(StrictSection):
+    """The declaration of one param; without `default` it is required."""
+
+    type: Literal["str", "int", "float", "bool", "path", "list"]
+    default: Any = None
+    min: float | None = None
+    max: float | None = None
+    choices: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
+    help: str | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given; `default: null` makes a param optional."""
+        return "default" not in self.model_fields_set
+
+
+class RunSection(StrictSection):
+    """What to run: a registered run type, or `entry`, a dotted callable."""
+
+    type: Text
+    entry: Text | None = None
+
+
+class DatasetSection(StrictSection):
+    """Where an input lies: a file, a folder or a glob."""
+
+    backend: Literal["jsonl", "parquet"]
+    path: Text
+    columns: Columns | None = None
+
+
+class OutputSection(StrictSection):
+    """Where an output goes: a folder that does not exist yet."""
+
+    backend: Literal["jsonl", "parquet"]
+    path: Text
+    compression: Text | None = None
+
+
+class TransformSection(StrictSection):
+    """The name of a registered transform; every other key is an option of that transform."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The options as written: lists are tuples, mappings are dicts."""
+        return dict(self.model_extra or {})
+
+
+class MappingSection(StrictSection):
+    """Which terms get an id."""
+
+    min_count: Count = 1
+    max_terms: Count | None = None
+
+
+class ReduceSection(StrictSection):
+    """Sums of some columns over groups of equal keys."""
+
+    keys: Annotated[Columns, Field(min_length=1)]
+    sums: Annotated[Columns, Field(min_length=1)]
+
+
+class EmbedTrainSection(StrictSection):
+    """Skip-gram with negative sampling."""
+
+    dimensions: Count = 96
+    window: Count = 5
+    negatives: Count = 8
+    epochs: Count = 5
+    learning_rate: Positive = 0.05
+    subsample: Annotated[float, Field(ge=0)] = 1e-3
+    batch_pairs: Count = 8192
+
+
+class ClusterSection(StrictSection):
+    """k-means over vectors."""
+
+    clusters: Count
+    iterations: Count = 100
+    tolerance: Annotated[float, Field(ge=0)] = 1e-4
+    sample_rows: Count = 20_000
+    spherical: bool = True
+
+
+class GenerateSection(StrictSection):
+    """Prompts made of rows, answered by a language model."""
+
+    model: Text
+    prompt: Text
+    system: str | None = None
+    chat: bool = True
+    id_column: Text = "id"
+    max_new_tokens: Count = 16
+    stop: tuple[Text, ...] = ()
+    batch: Count = 16
+    threads: Count | None = None
+
+
+class ParallelismSection(StrictSection):
+    """How the stages run."""
+
+    backend: Literal["inprocess"] = "inprocess"
+    batch_rows: Count = 1024
+    queue_depth: Count = 8
+
+
+class ErrorsSection(StrictSection):
+    """What a bad row does, and how many are too many."""
+
+    on_bad_row: Literal["fail", "skip", "quarantine"] = "fail"
+    max_bad_fraction: Fraction | None = None
+    max_bad_rows: Annotated[int, Field(ge=0)] | None = None
+
+
+class RuntimeSection(StrictSection):
+    """Settings of the run as a whole."""
+
+    metrics_enabled: bool = False
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class MetricsSection(StrictSection):
+    """Where metrics go."""
+
+    log: Text | None = None
+
+
+class Manifest(StrictSection):
+    """A whole manifest, with its includes merged and its placeholders filled."""
+
+    taken_before = ("include",)
+
+    drtml_version: Literal[4]
+    step_id: Text
+    params: dict[str, ParamSection] = Field(default_factory=dict)
+    run: RunSection
+    inputs: dict[str, DatasetSection] = Field(default_factory=dict)
+    outputs: dict[str, OutputSection] = Field(default_factory=dict)
+    transform: TransformSection | None = None
+    mapping: MappingSection | None = None
+    reduce: ReduceSection | None = None
+    embed_train: EmbedTrainSection | None = None
+    cluster: ClusterSection | None = None
+    generate: GenerateSection | None = None
+    parallelism: ParallelismSection = ParallelismSection()
+    errors: ErrorsSection = ErrorsSection()
+    runtime: RuntimeSection = RuntimeSection()
+    metrics: MetricsSection = MetricsSection()
+
+    _tree: Section = PrivateAttr()
+    _digest: str = PrivateAttr()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the merged document before params: comments and order of keys play no part."""
+        return self._digest
+
+    def keep_origin(self, tree: Section, digest: str) -> Manifest:
+        """Self, after it was told the tree it was made of; for whoever builds a manifest."""
+        self._tree = tree
+        self._digest = digest
+        return self
+
+    def problem(self, field_path: str, expected: str, found: str, nearest: str | None = None) -> Problem:
+        """A problem at the place of a field (`inputs.documents.columns[1]`), for checks made above.
+
+        A field that is not written down is placed at the nearest section around it. Nothing is raised.
+        """
+        trail = trail_of(field_path)
+        return problem_at(nearest_entry(self._tree, trail).key, trail, expected, found, nearest)

@@ -1,0 +1,72 @@
+"""The language reference keeps step with the model: every key, every default, and examples that load."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from treadle.manifest import read_manifest
+from treadle.manifest.model import Manifest
+from treadle.manifest.scalars import read_word, write_word
+
+REFERENCE = Path(__file__).parents[2] / "docs/manifest.md"
+ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+
+
+def models_in(kind: object) -> Iterator[type[pydantic.BaseModel]]:
+    """The models that a type is made of, itself included."""
+    if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+        yield kind
+        for field in kind.model_fields.values():
+            yield from models_in(field.annotation)
+    for member in typing.get_args(kind):
+        yield from models_in(member)
+
+
+FIELDS = sorted(
+    {
+        (model.__name__, name): field
+        for model in models_in(Manifest)
+        for name, field in model.model_fields.items()
+    }.items()
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "field"), FIELDS, ids=lambda each: ".".join(each) if isinstance(each, tuple) else ""
+)
+def test_every_field_is_named_with_its_default(
+    owner: tuple[str, str], field: pydantic.fields.FieldInfo
+) -> None:
+    """A key that is not in the reference does not exist for its readers."""
+    defaults = [row[2] for row in ROW.findall(REFERENCE.read_text()) if row[0] == owner[1]]
+    assert defaults
+    if field.is_required():
+        assert "required" in defaults
+    elif isinstance(field.default, (bool, int, float, str)):
+        assert write_word(field.default) in defaults or field.default in [
+            read_word(each) for each in defaults
+        ]
+
+
+def test_the_reference_names_no_key_that_does_not_exist() -> None:
+    """A key that was renamed must not live on in the reference."""
+    known = {name for (_, name), _ in FIELDS} | {"include"}
+    assert {row[0] for row in ROW.findall(REFERENCE.read_text())} <= known
+
+
+def test_the_example_at_the_top_loads(tmp_path: Path) -> None:
+    """Readers start by copying it."""
+    example = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text(), re.DOTALL)[0]
+    (tmp_path / "fragments").mkdir()
+    (tmp_path / "fragments/storage.yaml").write_text("parallelism: {batch_rows: 512}\n")
+    (tmp_path / "fragments/metrics.yaml").write_text("log: m.jsonl\n")
+    (tmp_path / "manifest.yaml").write_text(example)
+    manifest = read_manifest(tmp_path / "manifest.yaml", {"corpus": "/data"}, {"run.output": "/out"})
+    assert (manifest.runtime.seed, manifest.parallelism.batch_rows) == (7, 512)
+    assert manifest.metrics.log == "m.jsonl"
