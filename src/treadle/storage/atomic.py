@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all on the local file system, and names for what is not finished yet.
+
+What is being written lies beside its target under a hidden name, `.<name>.staging-<token>`. The token is
+new for each writer, so a writer that was paused while another cleared and took over finds its staging gone
+instead of publishing the other's.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedWriter
+from pathlib import Path
+
+import pyarrow as pa
+
+from treadle.errors import ArgumentError, RunError
+
+
+def write_atomically(path: str | Path, content: bytes) -> None:
+    """Put `content` at `path`, replacing what is there.
+
+    A reader sees the old or the new file, also after a crash. Missing parent folders are made. Raises OSError
+    with the path; then nothing has changed.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staged = staging_path(target)
+    try:
+        with staged.open("xb") as file:
+            file.write(content)
+            finish_file(file)
+        staged.replace(target)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def staging_path(target: Path) -> Path:
+    """A fresh hidden name beside `target`; nothing is made."""
+    return target.with_name(f".{target.name}.staging-{secrets.token_hex(4)}")
+
+
+def clear_leftovers(target: str | Path) -> tuple[Path, ...]:
+    """Remove what killed writers of `target` left beside it. Returns what was removed, sorted."""
+    target = Path(target)
+    prefix = f".{target.name}.staging-"
+    if not target.parent.is_dir():
+        return ()
+    found = sorted(each for each in target.parent.iterdir() if each.name.startswith(prefix))
+    for each in found:
+        remove(each)
+    return tuple(found)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with what is in it; nothing when it is not there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename inside `folder` survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def local_path(path: str) -> Path:
+    """The absolute local path of an fsspec URL. Raises ArgumentError for any scheme but `file`."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:
+        return Path(path).absolute()
+    if scheme not in ("file", "local"):
+        raise ArgumentError(f"cannot write to {path}: expected a local path, got the scheme {scheme!r}")
+    return Path(rest).absolute()
+
+
+@contextmanager
+def write_failure(path: Path) -> Iterator[None]:
+    """Turn what a failing write raises into a RunError that names the file."""
+    try:
+        yield
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise RunError(f"cannot write {path}: {error}") from error
+
+
+def finish_file(file: BufferedWriter) -> None:
+    """Flush, sync to disk, close."""
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def abandon_file(file: BufferedWriter) -> None:
+    """Close the handle without writing what is buffered, which could fail on a full disk."""
+    file.raw.close()

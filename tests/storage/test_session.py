@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameError
+from treadle.storage import (
+    BadRow,
+    Dataset,
+    Session,
+    WorkUnit,
+    list_units,
+    read_batches,
+    read_output_manifest,
+    read_table,
+    write_backend_for,
+)
+
+BAD = BadRow("in.jsonl", 3, "not JSON", "{né")
+
+
+def unit_at(index: int) -> WorkUnit:
+    return WorkUnit(f"{index:05d}-in", index, f"in-{index}.jsonl", 10)
+
+
+def rows_of(**columns: list[Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder by its relative path; folders too, by an empty content and a slash."""
+    return {
+        str(each.relative_to(folder)) + "/" * each.is_dir(): b"" if each.is_dir() else each.read_bytes()
+        for each in sorted(folder.rglob("*"))
+    }
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+cells: dict[str, st.SearchStrategy[Any]] = {
+    "boolean": st.booleans(),
+    "integer": st.integers(-(2**63), 2**63 - 1),
+    "number": st.floats(allow_nan=False, allow_infinity=False),
+    "text": texts,
+    "list": st.lists(st.integers(-5, 5) | st.none(), max_size=3),
+    "object": st.fixed_dictionaries({"x": texts | st.none(), "y": st.lists(st.booleans(), max_size=2)}),
+}
+json_rows = st.lists(
+    st.fixed_dictionaries({name: st.none() | cell for name, cell in cells.items()}), min_size=1, max_size=20
+)
+
+
+@settings(max_examples=50)
+@given(rows=json_rows, batch_rows=st.integers(1, 6), backend=st.sampled_from(["jsonl", "parquet"]))
+def test_rows_written_through_a_session_are_read_back(  # type: ignore[no-untyped-def]
+    tmp_path_factory, rows: list[dict[str, Any]], batch_rows: int, backend: str
+) -> None:
+    """jsonl in, session, any format out, read: the same rows in the same order with their numbers."""
+    folder = tmp_path_factory.mktemp("round")
+    (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, target = Dataset("jsonl", str(folder / "in.jsonl")), Dataset(backend, str(folder / "out"))
+    [unit] = list_units(source)
+    with Session({"out": target}) as session:
+        for batch in read_batches(source, unit, batch_rows):
+            assert batch.bad == ()
+            session.write("out", unit, batch.rows)
+        manifest = session.commit()["out"]
+    assert manifest.rows == len(rows)
+    assert read_table(target).to_pylist() == rows
+    assert [line for batch in read_batches(target, list_units(target)[0], 3) for line in batch.lines] == [
+        *range(1, len(rows) + 1)
+    ]
+
+
+def write_everything(folder: Path) -> None:
+    outputs = {
+        "packed": Dataset("jsonl", str(folder / "packed"), compression="gzip"),
+        "plain": Dataset("jsonl", str(folder / "plain")),
+        "table": Dataset("parquet", str(folder / "table")),
+    }
+    with Session(outputs, quarantine=str(folder / "quarantine.jsonl")) as session:
+        for index in (0, 3):
+            for name in outputs:
+                session.write(name, unit_at(index), rows_of(id=[index, 2], text=["é", None]))
+                session.write(name, unit_at(index), pa.table({"id": [7], "text": ["\u2028"]}))
+        session.reject(BAD)
+        assert {name for name in tree(folder) if not name.startswith(".")} == set()
+        session.commit()
+
+
+def test_a_commit_shows_parts_manifest_and_quarantine(tmp_path: Path) -> None:
+    write_everything(tmp_path)
+    files = tree(tmp_path)
+    assert sorted(files) == [
+        "packed/",
+        "packed/manifest.json",
+        "packed/part-00000.jsonl.gz",
+        "packed/part-00003.jsonl.gz",
+        "plain/",
+        "plain/manifest.json",
+        "plain/part-00000.jsonl",
+        "plain/part-00003.jsonl",
+        "quarantine.jsonl",
+        "table/",
+        "table/manifest.json",
+        "table/part-00000.parquet",
+        "table/part-00003.parquet",
+    ]
+    text = '{"id": 0, "text": "é"}\n{"id": 2, "text": null}\n{"id": 7, "text": "\u2028"}\n'
+    assert files["plain/part-00000.jsonl"].decode() == text
+    assert gzip.decompress(files["packed/part-00000.jsonl.gz"]).decode() == text
+    assert json.loads(files["quarantine.jsonl"]) == {
+        "source": "in.jsonl",
+        "line": 3,
+        "reason": "not JSON",
+        "raw": "{né",
+    }
+    manifest = read_output_manifest(tmp_path / "table")
+    assert (manifest.rows, manifest.columns) == (6, {"id": "int64", "text": "string"})
+    for each in manifest.files:
+        content = files[f"table/{each.name}"]
+        assert (each.rows, each.bytes, each.sha256) == (3, len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    """Artifacts are compared by their sums, so neither time nor place may be in a file."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_everything(tmp_path / name)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+def test_an_output_that_is_there_is_refused_before_any_effect(tmp_path: Path) -> None:
+    """What a finished run made is never overwritten, and a refused session leaves no trace in its other
+    outputs.
+    """
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "kept").write_bytes(b"x")
+    before = tree(tmp_path)
+    with pytest.raises(
+        ArtifactError, match=f"output 'b': {tmp_path}/b is already there and is never overwritten; remove"
+    ):
+        Session({"a": Dataset("jsonl", str(tmp_path / "a")), "b": Dataset("jsonl", str(tmp_path / "b"))})
+    assert tree(tmp_path) == before
+
+
+def test_an_empty_folder_is_no_output(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session:
+        session.commit()
+    assert read_output_manifest(tmp_path / "out").rows == 0
+
+
+def test_what_is_asked_wrongly_is_refused_before_any_effect(tmp_path: Path) -> None:
+    one = Dataset("jsonl", str(tmp_path / "out"))
+    with pytest.raises(UnknownNameError, match="unknown format 'csv'"):
+        Session({"a": one, "b": Dataset("csv", str(tmp_path / "b"))})
+    with pytest.raises(UnknownNameError, match=r"unknown compression 'zstd' \(known: gzip, none\)"):
+        Session({"a": Dataset("jsonl", str(tmp_path / "b"), compression="zstd")})
+    with pytest.raises(ArgumentError, match="cannot write to s3://bucket/x"):
+        Session({"a": Dataset("jsonl", "s3://bucket/x")})
+    with pytest.raises(ArgumentError, match=r"cannot write both .*/out and .*/out: expected paths apart"):
+        Session({"a": one, "b": Dataset("parquet", f"file://{tmp_path}/out")})
+    with pytest.raises(ArgumentError, match="expected paths apart from each other"):
+        Session({"a": one}, quarantine=str(tmp_path / "out" / "quarantine.jsonl"))
+    assert tree(tmp_path) == {}
+
+
+def test_an_aborted_session_leaves_nothing_and_may_be_aborted_again(tmp_path: Path) -> None:
+    session = Session(
+        {"out": Dataset("parquet", str(tmp_path / "out"))}, quarantine=str(tmp_path / "q.jsonl")
+    )
+    session.write("out", unit_at(0), rows_of(id=[1]))
+    session.reject(BAD)
+    session.abort()
+    session.abort()
+    assert tree(tmp_path) == {}
+    for act in (
+        session.commit,
+        lambda: session.reject(BAD),
+        lambda: session.write("out", unit_at(0), rows_of(id=[1])),
+    ):
+        with pytest.raises(RunError, match="this session is over"):
+            act()
+
+
+def test_an_abort_after_a_commit_takes_nothing_away(tmp_path: Path) -> None:
+    session = Session({"out": Dataset("parquet", str(tmp_path / "out"))})
+    session.write("out", unit_at(0), rows_of(id=[1]))
+    session.commit()
+    session.abort()
+    assert read_table(Dataset("parquet", str(tmp_path / "out"))).to_pylist() == [{"id": 1}]
+
+
+def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session,
+    ):
+        session.write("out", unit_at(0), rows_of(id=[1 // 0]))
+    assert tree(tmp_path) == {}
+
+
+def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path) -> None:
+    """Two outputs of one run belong together: when the second cannot appear, the first must not stay."""
+    outputs = {name: Dataset("jsonl", str(tmp_path / name)) for name in ("a", "b")}
+    session = Session(outputs, quarantine=str(tmp_path / "q.jsonl"))
+    session.reject(BAD)
+    for name in outputs:
+        session.write(name, unit_at(0), rows_of(id=[1]))
+    (tmp_path / "b").write_bytes(b"somebody was faster")
+    with pytest.raises(ArtifactError, match="output 'b'"):
+        session.commit()
+    assert tree(tmp_path) == {"b": b"somebody was faster"}
+
+
+def test_staging_that_vanished_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    """Another session took over while this one slept: it must not publish, nor go on in silence."""
+    outputs = {"out": Dataset("jsonl", str(tmp_path / "out"))}
+    sleeper = Session(outputs)
+    sleeper.write("out", unit_at(0), rows_of(id=[1]))
+    with Session(outputs) as other:
+        other.write("out", unit_at(0), rows_of(id=[2]))
+        with pytest.raises(RunError, match=r"cannot write .*/\.out\.staging-.*/part-0000"):
+            sleeper.write("out", unit_at(1), rows_of(id=[1]))
+        with pytest.raises(RunError, match=r"cannot write "):
+            sleeper.commit()
+        other.commit()
+    assert read_table(outputs["out"]).to_pylist() == [{"id": 2}]
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+FULL_DISK = """
+import random, resource, sys
+import pyarrow as pa
+from treadle.errors import RunError
+from treadle.storage import Dataset, Session, WorkUnit
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+backend, compression, path = sys.argv[1:]
+unit = WorkUnit("00000-a", 0, "a", 1)
+try:
+    with Session({"out": Dataset(backend, path, compression=compression)}) as session:
+        for number in range(40):
+            session.write("out", unit, pa.table({"n": [random.random() for _ in range(2000)]}))
+        session.commit()
+except RunError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "compression"), [("jsonl", "none"), ("jsonl", "gzip"), ("parquet", "zstd")]
+)
+def test_a_disk_that_is_full_is_an_error_that_names_the_file(
+    tmp_path: Path, backend: str, compression: str
+) -> None:
+    """The system refuses to let a file grow, as a full disk does; nothing half-written may stay."""
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK, backend, compression, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"cannot write {tmp_path}/.out.staging-" in done.stdout
+    assert "part-00000" in done.stdout
+    assert done.stderr == ""
+    assert tree(tmp_path) == {}
+
+
+def test_columns_may_widen_within_an_output_but_not_change(tmp_path: Path) -> None:
+    """Shards of one dataset differ in what they lack; where they contradict each other, the run stops and
+    says where.
+    """
+    dataset = Dataset("parquet", str(tmp_path / "out"))
+    with Session({"out": dataset}) as session:
+        session.write("out", unit_at(0), pa.table({"a": pa.nulls(2)}))
+        session.write("out", unit_at(0), rows_of(a=["x"], b=[1]))
+        session.write("out", unit_at(1), rows_of(b=[1.5]))
+        with pytest.raises(RunError, match=r"cannot write .*part-00001.parquet: .*Field a.*string vs int64"):
+            session.write("out", unit_at(1), rows_of(a=[3]))
+        manifest = session.commit()["out"]
+    assert manifest.columns == {"a": "string", "b": "double"}
+    assert [each.rows for each in manifest.files] == [3, 1]
+    assert read_table(dataset).to_pylist() == [
+        {"a": None, "b": None},
+        {"a": None, "b": None},
+        {"a": "x", "b": 1.0},
+        {"a": None, "b": 1.5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backend", "rows", "reason"),
+    [
+        (
+            "jsonl",
+            rows_of(a=[1], b=[float("nan")]),
+            "column b: Out of range float values are not JSON compliant",
+        ),
+        ("jsonl", rows_of(a=[[b"x"]]), "column a: binary has no JSON form"),
+        ("parquet", rows_of(a=[{}]), "column a: parquet has no object without fields"),
+        (
+            "parquet",
+            pa.RecordBatch.from_arrays([pa.array([1])] * 2, ["a", "a"]),
+            "column 'a' appears more than once",
+        ),
+    ],
+)
+def test_rows_that_a_format_cannot_hold_are_refused_with_the_column(
+    tmp_path: Path, backend: str, rows: pa.RecordBatch, reason: str
+) -> None:
+    with (
+        Session({"out": Dataset(backend, str(tmp_path / "out"))}) as session,
+        pytest.raises(RunError) as caught,
+    ):
+        session.write("out", unit_at(0), rows)
+    assert reason in str(caught.value)
+    assert "part-00000" in str(caught.value)
+
+
+def test_an_output_whose_write_failed_is_never_committed(tmp_path: Path) -> None:
+    """Some of the rows may be in the file already, so whoever goes on after the error must not publish it."""
+    rows = pa.table({"a": [0.5] * 2000 + [float("nan")]})
+    session = Session({"out": Dataset("jsonl", str(tmp_path / "out"))})
+    with pytest.raises(RunError, match="column a: Out of range"):
+        session.write("out", unit_at(0), rows)
+    for go_on in (lambda: session.write("out", unit_at(0), rows_of(a=[0.5])), session.commit):
+        with pytest.raises(RunError, match="output 'out': a write failed, so its rows are not all there"):
+            go_on()
+    assert tree(tmp_path) == {}
+
+
+def test_units_are_written_one_after_the_other(tmp_path: Path) -> None:
+    """A unit that comes back would need its file again, which is finished; two units of one index would
+    share it.
+    """
+    with Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session:
+        session.write("out", unit_at(0), rows_of(id=[1]))
+        session.write("out", unit_at(1), rows_of(id=[1]))
+        with pytest.raises(
+            RunError, match=r"output 'out': part-00000.jsonl is finished, yet rows of unit 00000-in came"
+        ):
+            session.write("out", unit_at(0), rows_of(id=[1]))
+        with pytest.raises(UnknownNameError, match=r"unknown output 'outt'; did you mean 'out'\?"):
+            session.write("outt", unit_at(1), rows_of(id=[1]))
+        with pytest.raises(ArgumentError, match=r"in.jsonl:3: this session was given no quarantine file"):
+            session.reject(BAD)
+
+
+def test_the_quarantine_is_that_of_the_committed_run(tmp_path: Path) -> None:
+    """A file left by an attempt that was killed in the middle of its commit would accuse rows of another
+    run.
+    """
+    quarantine = tmp_path / "q.jsonl"
+    quarantine.write_text("old\n")
+    with Session({"a": Dataset("jsonl", str(tmp_path / "a"))}, quarantine=str(quarantine)) as session:
+        session.commit()
+    assert not quarantine.exists()
+
+
+def test_metadata_of_a_schema_is_not_kept(tmp_path: Path) -> None:
+    """Other tools put their version and an index there, which would make equal rows different files."""
+    with Session({"out": Dataset("parquet", str(tmp_path / "out"))}) as session:
+        session.write("out", unit_at(0), pa.table({"a": [1]}).replace_schema_metadata({"by": "somebody"}))
+        session.commit()
+    assert not pq.read_schema(tmp_path / "out" / "part-00000.parquet").metadata
+
+
+def test_a_backend_is_known_by_name() -> None:
+    assert write_backend_for("parquet").codec(None) == (".parquet", "zstd")
+    with pytest.raises(UnknownNameError, match=r"unknown format 'parket'; did you mean 'parquet'\?"):
+        write_backend_for("parket")
+
+
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+from treadle.storage import Dataset, Session, WorkUnit
+folder, moment = sys.argv[1], int(sys.argv[2])
+outputs = {name: Dataset(name, f"{folder}/{name}") for name in ("jsonl", "parquet")}
+with Session(outputs, quarantine=f"{folder}/q.jsonl") as session:
+    for index in range(3):
+        for number in range(4):
+            if moment == index * 4 + number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rows = pa.table({"n": range(number * 20_000)})
+            for name in outputs:
+                session.write(name, WorkUnit(f"{index}", index, "a", 1), rows)
+    session.commit()
+"""
+
+
+def test_a_killed_writer_leaves_nothing_visible_and_the_next_is_as_if_nothing_had_been(
+    tmp_path: Path,
+) -> None:
+    """The promise of the project, at the scale of one output."""
+
+    def write(folder: str, moment: int) -> int:
+        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), str(moment)]
+        return subprocess.run(command, check=False).returncode
+
+    assert write("undisturbed", -1) == 0
+    for moment in (2, 7, 11):
+        assert write("disturbed", moment) == -9
+        assert all(each.name.startswith(".") for each in (tmp_path / "disturbed").iterdir())
+    assert write("disturbed", -1) == 0
+    assert tree(tmp_path / "disturbed") == tree(tmp_path / "undisturbed")
