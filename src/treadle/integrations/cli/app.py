@@ -1,0 +1,69 @@
+"""The console script `treadle`: names the commands, calls one, and turns errors into exit codes.
+
+0 is success, 1 work that failed, 2 a request that was wrong, 130 an interrupt. Commands are given as import
+strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows the traceback of an error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from treadle import __version__
+from treadle.errors import TreadleError, UsageError
+
+INTERRUPTED = 130
+
+_HERE = "treadle.integrations.cli"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (those of the process when None) and return the exit code."""
+    try:
+        build_app()(arguments, exit_on_error=False)
+    except CycloptsError:  # it has been printed, with the usage
+        return UsageError.exit_code
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+    except TreadleError as error:
+        return _failed(str(error), error.exit_code)
+    except OSError as error:
+        return _failed(f"{type(error).__name__}: {error}", TreadleError.exit_code)
+    return 0
+
+
+def build_app() -> App:
+    """The commands. Help texts stand here, since reading them from the commands would load these."""
+    app = App(
+        name="treadle",
+        help="Runs the steps of machine-learning work: an experiment, a run, a forward pass.",
+        version=__version__,
+        result_action="return_none",
+        suppress_keyboard_interrupt=False,
+    )
+    app.command(
+        f"{_HERE}.demo:demo",
+        name="demo",
+        help="Turn 233 speeches into a labelled topic map, on one HTML page.",
+    )
+    app.command(f"{_HERE}.run:run", name="run", help="Run a manifest.")
+    manifest = App(name="manifest", help="Look at manifests without running them.")
+    manifest.command(
+        f"{_HERE}.manifest:check", name="check", help="Say what is wrong with a manifest, or ok."
+    )
+    app.command(manifest)
+    return app
+
+
+def _failed(message: str, code: int) -> int:
+    """Print the error being handled, with its traceback when that was asked for."""
+    if os.environ.get("TREADLE_DEBUG"):
+        traceback.print_exc()
+    sys.stderr.write(f"treadle: {message}\n")
+    for note in getattr(sys.exception(), "__notes__", ()):
+        sys.stderr.write(f"  {note}\n")
+    return code

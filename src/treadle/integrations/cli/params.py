@@ -1,0 +1,24 @@
+"""The option `--param NAME=VALUE`, shared by the commands that take a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from treadle.errors import ArgumentError
+
+
+def parse_params(params: Sequence[str]) -> dict[str, str]:
+    """("a=1", "b=x=y") -> {"a": "1", "b": "x=y"}; the manifest's types are applied later.
+
+    Raises:
+        ArgumentError: no `=`, no name, or a name that is given twice.
+    """
+    parsed: dict[str, str] = {}
+    for param in params:
+        name, equals, value = param.partition("=")
+        if not (name and equals):
+            raise ArgumentError(f"--param {param!r}: expected NAME=VALUE")
+        if name in parsed:
+            raise ArgumentError(f"--param {name}: given twice, as {parsed[name]!r} and as {value!r}")
+        parsed[name] = value
+    return parsed

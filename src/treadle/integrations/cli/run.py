@@ -1,0 +1,91 @@
+"""`treadle run`: run one manifest and say what became of its rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from treadle.integrations.cli.manifest import UNBOUND
+from treadle.integrations.cli.params import parse_params
+from treadle.manifest import read_manifest
+from treadle.processing.compile import QUARANTINE
+from treadle.processing.context import RunContext
+from treadle.processing.dispatch import run_from_manifest
+from treadle.processing.job import RunOutcome
+
+RUNS = Path(".treadle") / "runs"
+"""Where outputs go when nobody says: a folder per step, in it one per run."""
+
+
+def run(
+    manifest: Path,
+    /,
+    *,
+    param: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    output: str | None = None,
+    step_id: str | None = None,
+) -> None:
+    """Run a manifest.
+
+    Parameters
+    ----------
+    manifest
+        The manifest, a YAML file.
+    param
+        A parameter of the manifest, as NAME=VALUE; may be given several times.
+    output
+        The folder, or fsspec URL, that ${run.output} stands for; a new folder under .treadle/runs by default.
+    step_id
+        The step that the manifest has to be for; not checked by default.
+    """
+    params = parse_params(param)
+    described = read_manifest(manifest, params, UNBOUND)
+    ctx = RunContext.create(step_id or described.step_id, output or RUNS, integration="cli", params=params)
+    if output is None:
+        ctx = replace(ctx, output_root=os.fspath(RUNS / ctx.step_id / ctx.run_id))
+    outcome = run_from_manifest(manifest, ctx)
+    tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
+
+
+def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: bool) -> None:
+    """Print the account of a run, where its outputs are, and what to look at next.
+
+    `quarantine` says whether rejected rows were kept.
+    """
+    counters = outcome.counters
+    _say(console, f"{ctx.step_id} finished in {outcome.seconds:.1f} s")
+    _say(
+        console,
+        f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
+        f"+ {counters.rejected:,} rejected",
+    )
+    if outcome.outputs:
+        console.print(_outputs(outcome))
+    if counters.rejected and quarantine:
+        _say(console, f"next: see why rows were rejected, in {ctx.output_root}/{QUARANTINE}")
+    elif outcome.outputs:
+        first = next(iter(outcome.outputs.values()))
+        _say(console, f"next: columns and checksums of an output are in {first.path}/manifest.json")
+
+
+def _outputs(outcome: RunOutcome) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("output")
+    table.add_column("rows", justify="right")
+    table.add_column("files", justify="right")
+    table.add_column("path", overflow="fold")
+    for name, output in sorted(outcome.outputs.items()):
+        table.add_row(Text(name), f"{output.rows:,}", f"{len(output.files):,}", Text(output.path))
+    return table
+
+
+def _say(console: Console, line: str) -> None:
+    # Soft wrap and no markup: a path stays one line, whatever it holds.
+    console.print(line, soft_wrap=True, markup=False, highlight=False)

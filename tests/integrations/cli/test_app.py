@@ -1,0 +1,219 @@
+"""The command as a user meets it: in a process of its own, with exit codes a script can rely on."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from treadle.errors import ArgumentError, StepError
+from treadle.integrations.cli import app as cli
+from treadle.integrations.cli.params import parse_params
+
+COMMAND = [
+    sys.executable,
+    "-c",
+    "import sys; from treadle.integrations.cli.app import main; sys.exit(main())",
+]
+HEAVY = ("numpy", "pyarrow", "pydantic", "torch", "fsspec", "yaml", "jinja2")
+GOOD = """
+drtml_version: 4
+step_id: words
+params:
+  texts: {type: path}
+run: {type: partition}
+inputs: {documents: {backend: jsonl, path: "${params.texts}"}}
+transform: {name: tokenize}
+outputs: {rows: {backend: jsonl, path: "${run.output}/rows"}}
+errors: {on_bad_row: quarantine}
+"""
+
+
+def _treadle(*arguments: str, cwd: Path, debug: bool = False) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "TREADLE_DEBUG": "1" if debug else "",
+    }
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    path = tmp_path / "words.yaml"
+    path.write_text(GOOD)
+    lines = ['{"text": "gold and silver"}', '{"text": null}', '{"text": "war and peace"}']
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_answer_at_once(option: str, tmp_path: Path) -> None:
+    """A command that takes a second to say what it can do is not asked twice. CPU time, for busy machines."""
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert _treadle(option, cwd=tmp_path).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(seconds) < 0.6
+
+
+def test_help_loads_no_command_and_nothing_heavy(tmp_path: Path) -> None:
+    """What keeps it fast: one careless import in `app` and the help takes seconds."""
+    code = (
+        "import sys; from treadle.integrations.cli.app import main; main(['--help']);"
+        f"print([each for each in {HEAVY!r} if each in sys.modules]);"
+        "print([each for each in sys.modules if each.startswith('treadle.integrations.cli.')])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert {"demo", "run", "manifest"} <= set(done.stdout.split())
+    assert done.stdout.splitlines()[-2:] == ["[]", "['treadle.integrations.cli.app']"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "words.yaml", "--bogus"], "--bogus"),
+        (["walk"], "walk"),
+        (["run"], "MANIFEST"),
+        (["run", "missing.yaml"], "missing.yaml"),
+        (["run", "words.yaml", "--param", "texts"], "expected NAME=VALUE"),
+        (["run", "words.yaml", "--param", "text=x"], "did you mean 'texts'"),
+        (["run", "words.yaml", "--param", "texts=texts.jsonl", "--step-id", "other"], "'other'"),
+        (["manifest", "check", "words.yaml", "--param", "text=x"], "did you mean 'texts'"),
+    ],
+)
+def test_a_wrong_request_exits_with_2_and_a_message_without_traceback(
+    arguments: list[str], message: str, manifest: Path
+) -> None:
+    """Scripts tell by the code whether to try again; people read the message."""
+    done = _treadle(*arguments, cwd=manifest.parent)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (manifest.parent / "rows").exists()
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    """Whoever has to repair it needs the place."""
+    done = _treadle("run", "missing.yaml", cwd=tmp_path, debug=True)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_manifest_check_says_ok(manifest: Path) -> None:
+    """Before a long run one wants to know that the manifest is good."""
+    done = _treadle("manifest", "check", "words.yaml", "--param", "texts=texts.jsonl", cwd=manifest.parent)
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+
+
+def test_manifest_check_names_all_problems(manifest: Path) -> None:
+    """One problem at a time means as many runs as problems."""
+    manifest.write_text(
+        GOOD.replace("type: partition", "typ: partition").replace("backend: jsonl", "backend: jsnl")
+    )
+    done = _treadle("manifest", "check", "words.yaml", "--param", "texts=texts.jsonl", cwd=manifest.parent)
+    assert done.returncode == 2
+    assert "run.typ" in done.stderr
+    assert "inputs.documents.backend" in done.stderr
+
+
+def test_run_prints_the_account_and_where_the_outputs_are(manifest: Path) -> None:
+    """Rows in = out + filtered + rejected is the first thing to look at after a run."""
+    options = ["--param", "texts=texts.jsonl", "--output", "out"]
+    done = _treadle("run", "words.yaml", *options, cwd=manifest.parent)
+    assert done.returncode == 0, done.stderr
+    assert "3 rows in = 2 out + 0 filtered + 1 rejected" in done.stdout
+    assert "out/rows" in done.stdout
+    assert "out/quarantine.jsonl" in done.stdout
+    assert (manifest.parent / "out" / "quarantine.jsonl").exists()
+    again = _treadle("run", "words.yaml", *options, cwd=manifest.parent)
+    assert again.returncode == 1
+    assert "out/rows" in again.stderr
+
+
+def test_run_points_to_no_quarantine_that_was_not_kept(manifest: Path) -> None:
+    """A hint to a file that is not there sends people looking for it."""
+    manifest.write_text(GOOD.replace("on_bad_row: quarantine", "on_bad_row: skip"))
+    done = _treadle("run", "words.yaml", "--param", "texts=texts.jsonl", cwd=manifest.parent)
+    assert done.returncode == 0, done.stderr
+    assert "1 rejected" in done.stdout
+    assert "quarantine" not in done.stdout
+    assert "rows/manifest.json" in done.stdout
+
+
+def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None:
+    """Two runs must not stand in each other's way."""
+    for _ in range(2):
+        done = _treadle("run", "words.yaml", "--param", "texts=texts.jsonl", cwd=manifest.parent)
+        assert done.returncode == 0, done.stderr
+    assert len(list((manifest.parent / ".treadle" / "runs" / "words").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (StepError("the step broke"), 1, "treadle: the step broke"),
+        (ArgumentError("out of range"), 2, "treadle: out of range"),
+        (
+            FileNotFoundError(2, "No such file", "x"),
+            1,
+            "treadle: FileNotFoundError: [Errno 2] No such file: 'x'",
+        ),
+        (KeyboardInterrupt(), 130, "treadle: interrupted"),
+    ],
+)
+def test_each_error_has_its_exit_code(
+    error: BaseException,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """0, 1, 2 and 130 are the whole language between the command and a script."""
+
+    def fail(*_: object, **__: object) -> None:
+        error.add_note("a clean-up failed too")
+        raise error
+
+    monkeypatch.delenv("TREADLE_DEBUG", raising=False)
+    monkeypatch.setattr(cli, "build_app", lambda: fail)
+    assert cli.main([]) == code
+    assert capsys.readouterr().err == f"{message}\n  a clean-up failed too\n"
+
+
+def test_an_error_that_nobody_foresaw_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug needs its traceback."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(cli, "build_app", lambda: fail)
+    with pytest.raises(RuntimeError):
+        cli.main([])
+
+
+def test_params_are_split_at_the_first_equals_sign() -> None:
+    """Values may hold one themselves."""
+    assert parse_params(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
+
+
+@pytest.mark.parametrize("params", [["a"], ["=1"], ["a=1", "a=2"]])
+def test_a_param_that_cannot_be_read_is_refused(params: list[str]) -> None:
+    """Better than taking the last of two, or an empty name."""
+    with pytest.raises(ArgumentError, match="--param"):
+        parse_params(params)
