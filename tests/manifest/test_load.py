@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import pickle
-import time
 from pathlib import Path
 from textwrap import dedent
 
@@ -269,14 +268,3 @@ def test_other_rooms_can_complain_at_a_field() -> None:
         "m.yaml:6:3: transform.lowercas: expected lowercase, found a new option; did you mean 'lowercase'?"
     )
     assert manifest.problem("inputs.rows", "an input", "nothing").line == 1
-
-
-def test_a_normal_manifest_is_read_in_a_few_milliseconds() -> None:
-    """A run of seconds must not notice its manifest; the best of five tries is undisturbed."""
-    saved(PARTITION)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        read_manifest("m.yaml", {"corpus": "/data"}, VARIABLES)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05

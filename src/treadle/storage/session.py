@@ -1,7 +1,7 @@
 """The writing side of a run: outputs that appear whole or not at all.
 
 Everything is written into a hidden folder beside each output. `commit` finishes the files, writes
-`manifest.json` as the last file of the folder, and renames the folder into place: that rename is the
+`_manifest.json` as the last file of the folder, and renames the folder into place: that rename is the
 moment the output exists. `abort`, or a killed process followed by the next session on the same output,
 leaves nothing. Several outputs appear one right after the other: only a process killed just between two of
 these renames leaves the first without the second.

@@ -1,7 +1,6 @@
 """The command as a user meets it: in a process of its own, with exit codes a script can rely on."""
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -58,15 +57,9 @@ def manifest(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_answer_at_once(option: str, tmp_path: Path) -> None:
-    """A command that takes a second to say what it can do is not asked twice. CPU time, for busy machines."""
-    seconds = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert _treadle(option, cwd=tmp_path).returncode == 0
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds) < 0.6
+def test_help_and_version_answer(option: str, tmp_path: Path) -> None:
+    """How quickly is measured in `bench/startup.py`."""
+    assert _treadle(option, cwd=tmp_path).returncode == 0
 
 
 def test_help_loads_no_command_and_nothing_heavy(tmp_path: Path) -> None:
@@ -153,7 +146,7 @@ def test_run_points_to_no_quarantine_that_was_not_kept(manifest: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "1 rejected" in done.stdout
     assert "quarantine" not in done.stdout
-    assert "rows/manifest.json" in done.stdout
+    assert "rows/_manifest.json" in done.stdout
 
 
 def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None:

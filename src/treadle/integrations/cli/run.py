@@ -72,7 +72,7 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
         _say(console, f"next: see why rows were rejected, in {ctx.output_root}/{QUARANTINE}")
     elif outcome.outputs:
         first = next(iter(outcome.outputs.values()))
-        _say(console, f"next: columns and checksums of an output are in {first.path}/manifest.json")
+        _say(console, f"next: columns and checksums of an output are in {first.path}/_manifest.json")
 
 
 def _outputs(outcome: RunOutcome) -> Table:
