@@ -180,9 +180,7 @@ def test_a_committed_output_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
         list_units(dataset)
     (tmp_path / "out" / "stray.jsonl").write_bytes(b"{}")
     part.write_bytes(b'{"a": 1}\n')
-    with pytest.raises(
-        ArtifactError, match=r"stray.jsonl: expected no file by _manifest.json, found 2 bytes"
-    ):
+    with pytest.raises(ArtifactError, match=r"stray.jsonl: expected no file by _manifest.json"):
         list_units(dataset)
     with pytest.raises(ArgumentError, match="expected parquet files, it holds jsonl"):
         list_units(Dataset("parquet", str(tmp_path / "out")))
