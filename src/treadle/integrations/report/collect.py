@@ -1,4 +1,4 @@
-"""From the artifacts of a topic map to the records that its page shows. Every number is read from an artifact."""
+"""From the artifacts of a topic map to what its page shows. Every number is read from an artifact."""
 
 from __future__ import annotations
 
@@ -171,7 +171,8 @@ def _lead(tables: _Tables, topics: tuple[Topic, ...]) -> str:
     speakers = len({row["speaker"] for row in documents})
     return (
         f"{len(documents)} addresses by {speakers} presidents, {min(years)} to {max(years)}, cut into "
-        f"{len(tables.texts()):,} passages. Words that keep the same company got vectors that are alike; passages that are "
-        f"alike became {len(topics)} topics; a small language model read the words of each topic and gave it its name. "
-        f"The largest is “{topics[0].name}”, with {topics[0].share:.0%} of all passages."
+        f"{len(tables.texts()):,} passages. Words that keep the same company got vectors that are alike; "
+        f"passages that are alike became {len(topics)} topics; a small language model read the words of each "
+        f"topic and gave it its name. The largest is “{topics[0].name}”, with {topics[0].share:.0%} of all "
+        f"passages."
     )

@@ -1,0 +1,52 @@
+"""The hash of what a function says: its source without comments, docstring and layout."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+_WITH_DOCSTRING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def code_hash(fn: Callable[..., Any]) -> str:
+    """SHA-256 in hex of the source of `fn` as a syntax tree; empty when there is no source.
+
+    Partials and wrappers are looked through, and a callable object stands by its `__call__`.
+    What the function calls is not looked at.
+    """
+    code = getattr(_plain(fn), "__code__", None)
+    return _of_code(code) if isinstance(code, CodeType) else ""
+
+
+def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(fn, functools.partial) or hasattr(fn, "__wrapped__"):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
+    return fn if hasattr(fn, "__code__") else type(fn).__call__
+
+
+@functools.cache
+def _of_code(code: CodeType) -> str:
+    try:
+        source = textwrap.dedent(inspect.getsource(code))
+    except (OSError, TypeError):  # typed into a prompt, or generated: nothing to compare later
+        return ""
+    return hashlib.sha256(_normalised(source).encode()).hexdigest()
+
+
+def _normalised(source: str) -> str:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a lambda in the middle of an expression: its lines are no statement
+        return "\n".join(line.strip() for line in source.splitlines())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)

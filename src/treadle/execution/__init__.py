@@ -1,0 +1,38 @@
+"""Steps: what they are, when they are done, and how a graph of them is run."""
+
+from treadle.execution.lazy import Handle, Runtime, Step, StepContext, lower, step
+from treadle.execution.report import (
+    CodeChanged,
+    Event,
+    Reporter,
+    RunEnded,
+    RunPlanned,
+    StepEnded,
+    StepStarted,
+    log_event,
+)
+from treadle.execution.results import Results, StepResult, load_value
+from treadle.execution.step_runner import StepRunner
+from treadle.execution.step_spec import StepSpec
+
+__all__ = [
+    "CodeChanged",
+    "Event",
+    "Handle",
+    "Reporter",
+    "Results",
+    "RunEnded",
+    "RunPlanned",
+    "Runtime",
+    "Step",
+    "StepContext",
+    "StepEnded",
+    "StepResult",
+    "StepRunner",
+    "StepSpec",
+    "StepStarted",
+    "load_value",
+    "log_event",
+    "lower",
+    "step",
+]

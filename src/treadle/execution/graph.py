@@ -1,0 +1,142 @@
+"""The steps of a run and everything they need, listed and checked before any effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import PurePath
+from types import FunctionType
+from typing import Any
+
+from treadle.artifacts import fingerprint
+from treadle.errors import ArgumentError, GraphError, IdentityError, UnknownNameError
+from treadle.execution.step_spec import StepSpec
+from treadle.kernel import arrange
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """`targets` are the steps asked for; `order` has all step ids, dependencies first."""
+
+    steps: Mapping[str, StepSpec]
+    deps: Mapping[str, tuple[str, ...]]
+    dependents: Mapping[str, tuple[str, ...]]
+    targets: tuple[str, ...]
+    order: tuple[str, ...]
+
+    def find(self, names: Iterable[str]) -> set[str]:
+        """The ids of the steps that have one of these names or ids.
+
+        Raises:
+            UnknownNameError: no step has it.
+        """
+        by_name: dict[str, set[str]] = {}
+        for key, step in self.steps.items():
+            by_name.setdefault(step.name, set()).add(key)
+            by_name.setdefault(key, set()).add(key)
+        found: set[str] = set()
+        for name in names:
+            if name not in by_name:
+                raise UnknownNameError("step", name, {step.name for step in self.steps.values()})
+            found |= by_name[name]
+        return found
+
+    def with_descendants(self, keys: Iterable[str]) -> set[str]:
+        """`keys` and every step that depends on one of them, near or far."""
+        reached: set[str] = set()
+        stack = list(keys)
+        while stack:
+            if (key := stack.pop()) not in reached:
+                reached.add(key)
+                stack.extend(self.dependents[key])
+        return reached
+
+
+def gather(steps: Iterable[StepSpec]) -> StepGraph:
+    """The graph of these steps and of all that they depend on.
+
+    Raises:
+        ArgumentError: something that is no step.
+        GraphError: a cycle (as a path), a step that depends on itself, two different steps with one
+            id or at one place, or a place inside another.
+    """
+    targets = _checked(steps)
+    found = _reached(targets)
+    deps = {key: step.dep_ids for key, step in found.items()}
+    order = arrange(deps)
+    _check_places(found)
+    dependents: dict[str, list[str]] = {key: [] for key in order}
+    for key in order:
+        for dep in deps[key]:
+            dependents[dep].append(key)
+    frozen = {key: tuple(each) for key, each in dependents.items()}
+    return StepGraph(found, deps, frozen, tuple(dict.fromkeys(step.id for step in targets)), order)
+
+
+def _checked(steps: Iterable[StepSpec]) -> list[StepSpec]:
+    if isinstance(steps, StepSpec):
+        raise ArgumentError(f"steps: expected several steps, got one: put {steps.id} into a list")
+    listed = list(steps)
+    for place, step in enumerate(listed):
+        if not isinstance(step, StepSpec):
+            raise ArgumentError(f"steps[{place}]: expected a StepSpec (lower() makes one), got {step!r}")
+    return listed
+
+
+def _reached(targets: Iterable[StepSpec]) -> dict[str, StepSpec]:
+    """Every step, by id. A step that was built twice is there once, if both are the same."""
+    found: dict[str, StepSpec] = {}
+    seen: set[int] = set()
+    stack = list(targets)
+    while stack:
+        step = stack.pop()
+        if id(step) not in seen:
+            seen.add(id(step))
+            _check_same(found.setdefault(step.id, step), step)
+            stack.extend(step.deps)
+    return found
+
+
+def _check_same(known: StepSpec, step: StepSpec) -> None:
+    if known.output_path != step.output_path:
+        raise GraphError(f"step {step.id} is there twice, at {known.output_path} and at {step.output_path}")
+    if known.fn is not step.fn and _recipe(known.fn) != _recipe(step.fn):
+        raise GraphError(
+            f"step {step.id} is there twice, with different functions: {known.fn!r} and {step.fn!r}; "
+            "what they differ in belongs into hash_attrs, or into the name"
+        )
+
+
+def _check_places(steps: Mapping[str, StepSpec]) -> None:
+    owners: dict[PurePath, str] = {}
+    for key, step in steps.items():
+        if (other := owners.setdefault(PurePath(step.output_path), key)) != key:
+            raise GraphError(f"steps {other} and {key} differ and have the same place: {step.output_path}")
+    for place, key in owners.items():
+        for above in place.parents:
+            if above in owners:
+                raise GraphError(f"the place of step {key} lies inside that of step {owners[above]}: {place}")
+
+
+def _recipe(fn: Any) -> object:
+    """What two functions have in common when they are one, built twice: code and captured values."""
+    fn = getattr(fn, "__wrapped__", fn)
+    if isinstance(fn, partial):
+        bound = (*fn.args, *chain.from_iterable(sorted(fn.keywords.items())))
+        return (_recipe(fn.func), *map(_comparable, bound))
+    if isinstance(fn, FunctionType):
+        cells = (cell.cell_contents for cell in fn.__closure__ or ())
+        defaults = (*(fn.__defaults__ or ()), *chain.from_iterable((fn.__kwdefaults__ or {}).items()))
+        return (fn.__code__, *map(_comparable, (*cells, *defaults)))
+    return fn
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, FunctionType):
+        return value.__code__
+    try:
+        return fingerprint(value)
+    except IdentityError:
+        return id(value)

@@ -1,0 +1,75 @@
+"""What a run tells while it goes on. The runner never prints: it calls a reporter with events.
+
+The reporter is called in the thread that asked for the run, with one event at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from treadle.kernel import Outcome
+
+_LOG = logging.getLogger("treadle")
+
+
+@dataclass(frozen=True)
+class RunPlanned:
+    """Every step was looked at: `total` are in question, `cached` of them done, `to_run` not."""
+
+    total: int
+    cached: int
+    to_run: int
+
+
+@dataclass(frozen=True)
+class CodeChanged:
+    """A done step is served, though its function says something else than when it was built."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step was handed over to be run."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class StepEnded:
+    """A step came to its end; `seconds` are those of this run, so 0 when it was cached or skipped."""
+
+    id: str
+    name: str
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """The run is over; `outcomes` has each step that came to its end (step id -> outcome)."""
+
+    outcomes: Mapping[str, Outcome]
+    seconds: float
+
+
+Event: TypeAlias = RunPlanned | CodeChanged | StepStarted | StepEnded | RunEnded
+Reporter: TypeAlias = Callable[[Event], None]
+
+
+def log_event(event: Event) -> None:
+    """The reporter when there is no other: changed code is a warning, the rest is for debugging."""
+    if isinstance(event, CodeChanged):
+        _LOG.warning(
+            "step %s: its code has changed since it was built, and the former result is served; "
+            "to build it again: force=[%r]",
+            event.id,
+            event.name,
+        )
+    else:
+        _LOG.debug("%s", event)

@@ -1,0 +1,62 @@
+"""A run in a thread of its own, watched by the thread that asked for it.
+
+Ctrl-C strikes the main thread between any two instructions, also in the middle of handing over a
+step. So the main thread does nothing there but pass events on to the reporter, and what drives the
+steps is where no interrupt can tear it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import TypeAlias, TypeVar
+
+from treadle.execution.report import Event, Reporter
+from treadle.fray import parked
+from treadle.kernel import carry
+
+T = TypeVar("T")
+_Events: TypeAlias = "SimpleQueue[Event | None]"
+
+
+def watch(work: Callable[[Reporter], T], halt: Callable[[], None], reporter: Reporter) -> T:
+    """Call `work(report)` in another thread, and `reporter` in this one with each event reported.
+
+    When something breaks in here, such as Ctrl-C or an error of the reporter, `halt` is called, the
+    work is waited for, and the exception goes on. A second Ctrl-C does not wait.
+    """
+    events: _Events = SimpleQueue()
+    outcome: Future[T] = Future()
+
+    def body() -> None:
+        try:
+            outcome.set_result(work(events.put))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that watches
+            outcome.set_exception(error)
+        finally:
+            events.put(None)
+
+    try:
+        threading.Thread(target=carry(body), name="treadle-run", daemon=True).start()
+        _pass_on(events, reporter)
+    except BaseException as error:
+        halt()
+        _pass_on(events, _ignore if isinstance(error, Exception) else reporter)
+        raise
+    return outcome.result()
+
+
+def _pass_on(events: _Events, reporter: Reporter) -> None:
+    while (event := _next(events)) is not None:
+        reporter(event)
+
+
+def _next(events: _Events) -> Event | None:
+    with parked():
+        return events.get()
+
+
+def _ignore(event: Event) -> None:
+    """The reporter has failed, and is not called again."""

@@ -1,0 +1,90 @@
+"""`FrayClient(cluster)`: a place to run work, by name.
+
+`"local"` is threads of this process. Any other name is a table of the project's settings,
+`[clusters.NAME]` in `treadle.toml` or `[tool.treadle.clusters.NAME]` in `pyproject.toml`:
+
+    [clusters.production-cluster]
+    backend = "threads"
+    max_workers = 16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Self, TypeVar
+
+from treadle.errors import ArgumentError, UnknownNameError
+from treadle.fray.protocol import Client, JobHandle, JobRequest
+from treadle.fray.settings import Settings, find_settings
+from treadle.fray.threads import ThreadClient
+from treadle.kernel import Registry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """One cluster; without `max_workers` the backend decides."""
+
+    backend: str = "threads"
+    max_workers: int | None = None
+
+
+Backend = Callable[[ClusterConfig, Client], Client]
+"""Builds what runs the jobs; the second argument is the client that the jobs know it as."""
+
+backends: Registry[Backend] = Registry("fray backend")
+backends.register("threads", lambda config, face: ThreadClient(config.max_workers, known_as=face))
+
+
+class FrayClient:
+    """A client for the cluster of that name.
+
+    Raises:
+        UnknownNameError: no such cluster, or its backend is unknown; lists the known.
+        ArgumentError: its settings are wrong; names the file and the key.
+    """
+
+    def __init__(self, cluster: str = "local") -> None:
+        self.cluster = cluster
+        config = _find_cluster(cluster, find_settings())
+        self._backend = backends.get(config.backend)(config, self)
+
+    def submit(self, request: JobRequest[T]) -> JobHandle[T]:
+        """Hand over one job; see `Client`."""
+        return self._backend.submit(request)
+
+    def shutdown(self, *, wait: bool = True) -> None:
+        """Take no more jobs; see `Client`."""
+        self._backend.shutdown(wait=wait)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def __repr__(self) -> str:
+        return f"FrayClient(cluster={self.cluster!r})"
+
+
+def _find_cluster(name: str, settings: Settings) -> ClusterConfig:
+    clusters = settings.section("clusters")
+    if name in clusters:
+        return _config(f"{settings.file}: clusters.{name}", clusters[name])
+    if name == "local":
+        return ClusterConfig()
+    raise UnknownNameError("cluster", name, {"local", *clusters})
+
+
+def _config(where: str, table: object) -> ClusterConfig:
+    if not isinstance(table, Mapping):
+        raise ArgumentError(f"{where}: expected a table, got {table!r}")
+    known = [each.name for each in fields(ClusterConfig)]
+    for key in table:
+        if key not in known:
+            raise UnknownNameError(f"key of {where}", key, known)
+    if "backend" not in table:
+        raise ArgumentError(f"{where}: expected a backend, one of {', '.join(backends)}")
+    return ClusterConfig(**table)

@@ -1,0 +1,56 @@
+"""The code hash changes with what a function says, not with how it is written down."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from treadle.artifacts import code_hash
+
+
+def plain(path: str) -> int:
+    return len(path) + 1
+
+
+def make(body: str) -> Callable[..., Any]:
+    space: dict[str, Any] = {}
+    exec(body, space)
+    return space["f"]  # type: ignore[no-any-return]
+
+
+def test_layout_comments_and_docstrings_do_not_count() -> None:
+    def one(path: str) -> int:
+        return len(path) + 1
+
+    first = code_hash(one)
+
+    def one(path: str) -> int:  # type: ignore[no-redef]
+        """Says more."""
+        # and more
+        return (len(path)
+                + 1)  # fmt: skip
+
+    assert code_hash(one) == first != code_hash(plain)
+
+
+def test_partials_wrappers_and_callables_stand_by_their_function() -> None:
+    class Callable_:  # noqa: N801
+        def __call__(self, path: str) -> int:
+            return 2
+
+    @functools.wraps(plain)
+    def wrapper(path: str) -> int:
+        return plain(path)
+
+    assert code_hash(functools.partial(plain, "x")) == code_hash(plain) == code_hash(wrapper)
+    assert code_hash(Callable_()) not in ("", code_hash(plain))
+
+
+def test_a_lambda_inside_an_expression_has_a_hash() -> None:
+    functions = [lambda path: path, lambda path: len(path)]
+    assert all(map(code_hash, functions))
+
+
+def test_no_source_is_no_statement() -> None:
+    """What was typed at a prompt cannot be compared later, so it never counts as changed."""
+    assert code_hash(make("def f(path): return 1")) == ""
+    assert code_hash(len) == ""

@@ -1,0 +1,108 @@
+"""Which steps are done: the search gives what the rule says, whatever the graph and the store."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.artifacts import FileEntry, Record, write_record
+from treadle.execution import StepSpec
+from treadle.execution.freshness import look, standing_record
+from treadle.execution.graph import gather
+
+
+def noop(path: str) -> None:
+    """Do nothing."""
+
+
+def record_of(step: StepSpec, build: str) -> Record:
+    return Record(
+        build, step.id, step.name, step.hash_id, "", dict.fromkeys(step.dep_ids, "first"), None, (), None,
+        "2020-01-01T00:00:00+00:00", 0.0, 1, "host", "0",
+    )  # fmt: skip
+
+
+def keep(step: StepSpec, record: Record) -> None:
+    Path(step.output_path).mkdir(parents=True, exist_ok=True)
+    write_record(step.output_path, record)
+
+
+def model(steps: list[StepSpec], records: dict[str, Record], asked: set[str], forced: set[str]) -> set[str]:
+    """The rule as it is written, by going round until nothing changes. Gives what has to run."""
+    by_id = {step.id: step for step in steps}
+    looked, stale = set(asked), set[str]()
+    for step in steps:  # dependencies come first
+        if step.id in forced or set(step.dep_ids) & forced:
+            forced = forced | {step.id}
+            looked.add(step.id)
+    directly = {key for key in forced if key in looked}
+    while True:
+        before = len(looked), len(stale)
+        for key in looked:
+            own = records.get(key)
+            seen = [dep for dep in by_id[key].dep_ids if dep in looked]
+            if (
+                own is None
+                or key in directly
+                or any(
+                    dep in stale or dep not in records or own.deps[dep] != records[dep].build for dep in seen
+                )
+            ):
+                stale.add(key)
+        looked |= {dep for key in stale for dep in by_id[key].dep_ids}
+        if (len(looked), len(stale)) == before:
+            return stale
+
+
+DRAWN = st.integers(1, 9).flatmap(
+    lambda size: st.tuples(
+        st.tuples(*[st.sets(st.integers(0, max(place - 1, 0)), max_size=3) for place in range(size)]),
+        st.tuples(*[st.sampled_from(["first", "first", "first", "second", "gone"]) for _ in range(size)]),
+        st.sets(st.integers(0, size - 1), min_size=1),
+        st.sets(st.integers(0, size - 1), max_size=1),
+    )
+)
+
+
+@given(DRAWN)
+@settings(max_examples=100, deadline=None)
+def test_the_search_gives_what_the_rule_says(tmp_path_factory: pytest.TempPathFactory, drawn: Any) -> None:
+    edges, builds, asked, forced = drawn
+    store = str(tmp_path_factory.mktemp("store"))
+    steps: list[StepSpec] = []
+    for place, deps in enumerate(edges):
+        steps.append(StepSpec(f"s{place}", noop, [steps[dep] for dep in deps if dep < place], {}, store))
+    records = {
+        step.id: record_of(step, build) for step, build in zip(steps, builds, strict=True) if build != "gone"
+    }
+    for step in steps:
+        if step.id in records:
+            keep(step, records[step.id])
+
+    graph = gather(steps[place] for place in sorted(asked))
+    forced_ids = {steps[place].id for place in forced} & set(graph.steps)
+    reachable = [step for step in steps if step.id in graph.steps]
+    plan = look(graph, forced_ids)
+    assert set(plan.to_run) == model(reachable, records, {steps[place].id for place in asked}, forced_ids)
+    assert not set(plan.records) & set(plan.to_run)
+    assert {steps[place].id for place in asked} <= set(plan.records) | set(plan.to_run)
+
+
+def test_a_record_stands_while_its_files_do(tmp_path: Path) -> None:
+    step = StepSpec("a", noop, output_path_prefix=str(tmp_path))
+    assert standing_record(step) is None
+    record = replace(record_of(step, "first"), files=(FileEntry("sub/x.txt", 3, "00"),))
+    keep(step, record)
+    assert standing_record(step) is None, "the file is missing"
+    file = Path(step.output_path, "sub", "x.txt")
+    file.parent.mkdir()
+    file.write_text("abc")
+    assert standing_record(step) == record
+    file.write_text("ab")
+    assert standing_record(step) is None, "the file was cut"
+    keep(step, record_of(step, "first"))
+    keep(step, replace(record_of(step, "first"), fingerprint="other"))
+    assert standing_record(step) is None, "another step was built there"

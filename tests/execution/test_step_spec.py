@@ -1,0 +1,98 @@
+"""A step's identity and place follow from what it is, not from where or when it was made."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.errors import ArgumentError, IdentityError
+from treadle.execution import StepSpec
+
+
+def noop(path: str) -> None:
+    """Do nothing."""
+
+
+def spec(name: str = "a", **options: Any) -> StepSpec:
+    return StepSpec(name, noop, **{"output_path_prefix": "/store", **options})
+
+
+def test_the_place_is_made_of_store_name_and_identity() -> None:
+    step = spec("corpus/tokens", hash_attrs={"n": 1})
+    assert step.output_path == f"/store/corpus/tokens/{step.hash_id}"
+    assert step.id == f"corpus/tokens-{step.hash_id[:12]}"
+    assert len(step.hash_id) == 64
+
+
+def test_the_store_is_no_part_of_the_identity() -> None:
+    assert spec(output_path_prefix="/x").id == spec(output_path_prefix="/y").id
+    assert spec(override_output_path="fixed").id == spec().id
+    assert spec(output_path_prefix="/x") != spec(output_path_prefix="/y")
+
+
+def test_name_attributes_and_dependencies_are_part_of_the_identity() -> None:
+    a, b = spec("a"), spec("b")
+    different = [a, b, spec("c"), spec("c", deps=[a]), spec("c", deps=[b]), spec("c", deps=[a, b]),
+                 spec("c", hash_attrs={"n": 1}), spec("c", hash_attrs={"n": "1"})]  # fmt: skip
+    assert len({each.hash_id for each in different}) == len(different)
+    assert spec("c", deps=[a, b]).id == spec("c", deps=[b, a, b]).id
+    assert spec("c", deps=[a, b]) == spec("c", deps=[a, b])
+    assert len({spec("c"), spec("c")}) == 1
+
+
+def test_dependencies_given_by_a_generator_are_listed_once() -> None:
+    deps = [spec(f"d{n}") for n in range(500)]
+    step = spec("sum", deps=(each for each in deps))
+    assert step.dep_ids == step.dep_ids == tuple(each.id for each in deps)
+
+
+def test_changing_the_attributes_afterwards_changes_nothing() -> None:
+    attributes = {"n": 1}
+    step = spec(hash_attrs=attributes)
+    before = step.hash_id
+    attributes["n"] = 2
+    assert step.hash_id == before == spec(hash_attrs={"n": 1}).hash_id
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/a", "a/", "a//b", "..", "a/../b", "a/./b", "a b", "a\n", "é", None, 3]
+)
+def test_names_that_could_leave_the_store_are_refused(name: Any) -> None:
+    with pytest.raises(ArgumentError, match="step name"):
+        spec(name)
+
+
+@pytest.mark.parametrize("path", ["..", "a/../../b", "/x/../y", ""])
+def test_places_outside_the_store_are_refused(path: str) -> None:
+    with pytest.raises(ArgumentError, match="override_output_path"):
+        spec(override_output_path=path)
+
+
+def test_an_override_is_inside_the_store_or_absolute() -> None:
+    assert spec(override_output_path="x/y").output_path == "/store/x/y"
+    assert spec(override_output_path="/x/y").output_path == "/x/y"
+
+
+@pytest.mark.parametrize("deps", ["abc", 3, [3], [None]])
+def test_dependencies_that_are_no_steps_are_refused(deps: Any) -> None:
+    with pytest.raises(ArgumentError, match="deps"):
+        spec(deps=deps)
+
+
+def test_a_step_needs_a_function_and_plain_attributes() -> None:
+    with pytest.raises(ArgumentError, match=r"step 'a': fn: expected a function.*got None"):
+        StepSpec("a", None)  # type: ignore[arg-type]
+    with pytest.raises(IdentityError, match=r"step 'a': hash_attrs\['f'\]"):
+        spec(hash_attrs={"f": noop})
+
+
+def test_printing_a_deep_chain_is_short() -> None:
+    step = spec()
+    for place in range(2000):
+        step = spec(f"s{place}", deps=[step])
+    assert len(repr(step)) < 500
+
+
+def test_the_store_is_found_when_none_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREADLE_PREFIX", str(tmp_path))
+    assert StepSpec("a", noop).output_path.startswith(f"{tmp_path}/a/")

@@ -1,0 +1,63 @@
+"""Ctrl-C ends a run in good order, and a second one ends it at once."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from treadle.execution.report import Event, RunPlanned
+from treadle.execution.watch import watch
+
+STUBBORN = """
+import sys, time
+from pathlib import Path
+from treadle import StepRunner, StepSpec
+
+store = sys.argv[1]
+
+def body(path):
+    Path(path, "begun").touch()
+    time.sleep(60)
+
+StepRunner(2).run([StepSpec(f"s{n}", body, output_path_prefix=store) for n in range(6)])
+"""
+
+
+@pytest.mark.timeout(30)
+def test_a_second_ctrl_c_does_not_wait_for_bodies_that_do_not_stop(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", STUBBORN, tmp_path], stderr=subprocess.PIPE)
+    while len(list(tmp_path.glob("*/*/begun"))) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in errors
+    assert len(list(tmp_path.glob("*/*/begun"))) == 2, "nothing new was started"
+
+
+def test_events_come_in_order_and_the_result_after_them() -> None:
+    events: list[Event] = []
+    planned = [RunPlanned(number, 0, number) for number in range(20)]
+
+    def work(report: object) -> str:
+        for each in planned:
+            report(each)  # type: ignore[operator]
+        return "result"
+
+    assert watch(work, lambda: None, events.append) == "result"
+    assert events == planned
+
+
+def test_an_error_of_the_work_is_raised_here() -> None:
+    def work(report: object) -> None:
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        watch(work, lambda: None, print)

@@ -1,0 +1,71 @@
+"""Clusters by name, from the settings of the project around the current folder."""
+
+from pathlib import Path
+
+import pytest
+
+from treadle.errors import ArgumentError, UnknownNameError
+from treadle.fray import FrayClient, JobRequest, current_client
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    inner = tmp_path / "deep" / "inside"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    return tmp_path
+
+
+def test_local_needs_no_settings() -> None:
+    with FrayClient() as client:
+        assert client.submit(JobRequest("one", lambda: 1)).result() == 1
+
+
+def test_a_name_is_found_in_a_treadle_toml_further_up(project: Path) -> None:
+    (project / "treadle.toml").write_text('[clusters.big]\nbackend = "threads"\nmax_workers = 1\n')
+    with FrayClient(cluster="big") as client:
+        assert client.submit(JobRequest("ask", current_client)).result() is client
+
+
+def test_a_name_is_found_in_pyproject(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.treadle.clusters.big]\nbackend = "threads"\n')
+    with FrayClient("big") as client:
+        assert client.submit(JobRequest("one", lambda: 1)).result() == 1
+
+
+def test_a_pyproject_without_our_table_is_passed_by(project: Path) -> None:
+    (project / "deep" / "pyproject.toml").write_text("[tool.other]\n")
+    (project / "treadle.toml").write_text('[clusters.big]\nbackend = "threads"\n')
+    FrayClient("big")
+
+
+def test_an_unknown_cluster_lists_the_known(project: Path) -> None:
+    (project / "treadle.toml").write_text('[clusters.production]\nbackend = "threads"\n')
+    with pytest.raises(UnknownNameError, match=r"did you mean 'production'.*known: local, production"):
+        FrayClient("prodction")
+
+
+def test_an_unknown_backend_lists_the_known(project: Path) -> None:
+    (project / "treadle.toml").write_text('[clusters.big]\nbackend = "slurm"\n')
+    with pytest.raises(UnknownNameError, match=r"fray backend 'slurm'.*known: threads"):
+        FrayClient("big")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[clusters.big]\nbackend = 'threads'\nworkers = 3\n",
+            "unknown key of .*clusters.big 'workers'",
+        ),
+        ("[clusters.big]\nmax_workers = 3\n", "expected a backend, one of threads"),
+        ("[clusters]\nbig = 3\n", "clusters.big: expected a table, got 3"),
+        ("clusters = 3\n", "clusters: expected a table, got 3"),
+        ("[clusters.big]\nbackend = 'threads'\nmax_workers = 0\n", "max_workers"),
+        ("clusters = [\n", "treadle.toml: expected TOML"),
+    ],
+)
+def test_wrong_settings_name_the_file_and_the_key(project: Path, text: str, message: str) -> None:
+    (project / "treadle.toml").write_text(text)
+    with pytest.raises((ArgumentError, UnknownNameError), match=message):
+        FrayClient("big")
