@@ -1,0 +1,57 @@
+"""Hold a manifest to what its run type needs; whatever is amiss is placed in the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from treadle.errors import ArgumentError, ManifestError, Problem, nearest
+from treadle.manifest import Manifest
+
+S = TypeVar("S")
+
+
+def needed(manifest: Manifest, name: str, section: S | None) -> S:
+    """The section `name`. Raises ManifestError when the manifest has none."""
+    if section is None:
+        expected = f"the section {name}, which {manifest.run.type} needs"
+        raise ManifestError([manifest.problem(name, expected, "nothing")])
+    return section
+
+
+def declared(
+    manifest: Manifest, *, inputs: Collection[str], outputs: Collection[str], optional: Collection[str] = ()
+) -> None:
+    """Check that every dataset needed is there and none is unknown; `optional` outputs may be left out.
+
+    Raises:
+        ManifestError: everything missing or unknown, each at its place.
+    """
+    problems = [
+        *_misfits(manifest, "inputs", manifest.inputs, inputs, inputs),
+        *_misfits(manifest, "outputs", manifest.outputs, outputs, {*outputs, *optional}),
+    ]
+    if problems:
+        raise ManifestError(problems)
+
+
+@contextmanager
+def settings_of(manifest: Manifest, field: str) -> Iterator[None]:
+    """Place an ArgumentError of the block, about settings read from `field`, in the manifest."""
+    try:
+        yield
+    except ArgumentError as error:
+        problem = manifest.problem(field, "settings that go together", f"others: {error}")
+        raise ManifestError([problem]) from error
+
+
+def _misfits(
+    manifest: Manifest, field: str, found: Collection[str], needed: Collection[str], known: Collection[str]
+) -> Iterator[Problem]:
+    run_type = manifest.run.type
+    for name in sorted(set(needed) - set(found)):
+        yield manifest.problem(f"{field}.{name}", f"a dataset, which {run_type} needs", "nothing")
+    for name in sorted(set(found) - set(known)):
+        expected = f"only {', '.join(sorted(known))} for {run_type}"
+        yield manifest.problem(f"{field}.{name}", expected, repr(name), nearest(name, sorted(known)))

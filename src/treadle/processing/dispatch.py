@@ -1,0 +1,142 @@
+"""A manifest is run: `run_from_manifest` is the walk, in this order and no other.
+
+    load plugins
+    load the manifest, merge params, fill placeholders
+    check that the manifest is that of the step
+    emit the start of the run
+        compile the storage plan; set up metrics, when the manifest asks for them
+        dispatch: a registered run type wins, else run.entry is imported and called
+            open a session; the pattern reads, transforms and writes, unseen
+            check the account: rows in = rows out + filtered + rejected
+            commit: everything appears at once; on any failure the session is aborted
+        finalize the metrics, once, whatever happened
+    emit the end of the run, whatever happened
+
+A failing clean-up never hides the error of the work: it is added to it as a note.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from treadle.domain.result import Counters
+from treadle.errors import AccountError, ManifestError, RunError, nearest
+from treadle.kernel.unwind import Unwind
+from treadle.manifest import Manifest, read_manifest
+from treadle.processing.compile import StoragePlan, compile_step_manifest
+from treadle.processing.context import RunContext
+from treadle.processing.ending import Ending, open_events
+from treadle.processing.entry import import_entry
+from treadle.processing.job import Job, RunOutcome
+from treadle.processing.plugins import load_plugins
+from treadle.processing.runners import PatternRunner, get_pattern_runner, known_patterns
+from treadle.storage import OutputManifest, Session
+from treadle.telemetry import RunMetrics, RunStarted, Sink, finalize_metrics, setup_metrics
+
+
+def run_from_manifest(
+    manifest_path: str | os.PathLike[str],
+    ctx: RunContext,
+    user_params: Mapping[str, object] | None = None,
+    *,
+    sink: Sink | None = None,
+) -> RunOutcome:
+    """Run the manifest at `manifest_path`; `user_params` win over those of `ctx`, these over the defaults.
+
+    Events go to `sink`, which stays open, and to the file `metrics.log` of the manifest when it names one.
+    Outputs appear when the run has succeeded, all at once, and never otherwise.
+
+    Raises:
+        UsageError: a plugin, the manifest or a param is wrong; the problems of a manifest come all at once.
+        RunError: the run could not be carried out (`BadRowError` and `AccountError` among others).
+        KeyboardInterrupt: it was cancelled; everything was given back first.
+    """
+    load_plugins()
+    ctx = ctx.with_params(user_params)
+    manifest = read_manifest(manifest_path, ctx.params, {"run.id": ctx.run_id, "run.output": ctx.output_root})
+    _check_step(manifest, ctx)
+    with Unwind() as unwind:
+        events = open_events(manifest, ctx, sink, unwind)
+        events.emit(_started(manifest, ctx))
+        ending = Ending(ctx.run_id)
+        unwind.push(lambda: events.emit(ending.event()))
+        with ending.watch():
+            plan = compile_step_manifest(manifest, ctx)
+            metrics = _set_up_metrics(manifest, events, ending, unwind)
+            run = _Run(os.fspath(manifest_path), manifest, ctx, plan, metrics, events)
+            counters, outputs = run.dispatch()
+            ending.counters = counters
+    return RunOutcome(counters, outputs, metrics.snapshot() if metrics else None, ending.seconds)
+
+
+def _check_step(manifest: Manifest, ctx: RunContext) -> None:
+    if manifest.step_id != ctx.step_id:
+        expected = f"{ctx.step_id!r}, the step of this run"
+        raise ManifestError([manifest.problem("step_id", expected, repr(manifest.step_id))])
+
+
+def _started(manifest: Manifest, ctx: RunContext) -> RunStarted:
+    return RunStarted(ctx.run_id, ctx.step_id, manifest.run.type, ctx.user, ctx.integration, ctx.params)
+
+
+def _set_up_metrics(manifest: Manifest, events: Sink, ending: Ending, unwind: Unwind) -> RunMetrics | None:
+    """Metrics that are finalised, with the outcome of that moment, when `unwind` is left."""
+    if not manifest.runtime.metrics_enabled:
+        return None
+    metrics = setup_metrics(events)
+    unwind.push(lambda: finalize_metrics(metrics, ending.outcome))
+    return metrics
+
+
+Result = tuple[Counters, Mapping[str, OutputManifest]]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run between its start and its end."""
+
+    manifest_path: str
+    manifest: Manifest
+    ctx: RunContext
+    plan: StoragePlan
+    metrics: RunMetrics | None
+    events: Sink
+
+    def dispatch(self) -> Result:
+        """A registered run type wins, else the entry. Raises ManifestError when there is neither."""
+        run, known = self.manifest.run, known_patterns()
+        if run.type in known:
+            return self._pattern(get_pattern_runner(run.type))
+        if run.entry is not None:
+            return self._entry(run.entry), {}
+        expected = f"one of {', '.join(known)}, or another type with run.entry"
+        problem = self.manifest.problem("run.type", expected, repr(run.type), nearest(run.type, known))
+        raise ManifestError([problem])
+
+    def _pattern(self, runner: PatternRunner) -> Result:
+        with Unwind() as unwind:
+            session = Session(self.plan.outputs, quarantine=self.plan.quarantine)
+            unwind.push(session.abort)
+            job = Job(self.ctx, self.manifest, self.plan, session, self.metrics, self.events)
+            counters = self._balanced(runner(job))
+            with job.timed("write"):
+                outputs = session.commit()
+            unwind.release()
+        return counters, outputs
+
+    def _entry(self, entry: str) -> Counters:
+        """The entry reads the manifest and writes its outputs by itself; it may return counters."""
+        given = import_entry(self.manifest, entry)(self.ctx, manifest_path=self.manifest_path)
+        if not isinstance(given, Counters | None):
+            raise RunError(f"{entry} returned {type(given).__name__}, expected Counters or None")
+        return self._balanced(given or Counters())
+
+    def _balanced(self, counters: Counters) -> Counters:
+        if not counters.balanced:
+            raise AccountError(
+                f"step {self.ctx.step_id}: {counters.rows_in:,} rows in, but {counters.rows_out:,} out "
+                f"+ {counters.filtered:,} filtered + {counters.rejected:,} rejected"
+            )
+        return counters

@@ -1,0 +1,34 @@
+"""Import what `run.entry` names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from treadle.errors import ManifestError, nearest
+from treadle.manifest import Manifest
+
+FIELD = "run.entry"
+FORM = "package.module:function"
+
+
+def import_entry(manifest: Manifest, entry: str) -> Callable[..., object]:
+    """The callable that `entry` names, as `package.module:function` or `package.module.function`.
+
+    Raises:
+        ManifestError: `entry` has another form, its module cannot be imported, or has no such callable.
+    """
+    module_name, _, name = entry.partition(":") if ":" in entry else entry.rpartition(".")
+    if not (module_name and name.isidentifier()):
+        raise ManifestError([manifest.problem(FIELD, FORM, repr(entry))])
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        found = f"{entry!r}: {error}"
+        raise ManifestError([manifest.problem(FIELD, "a module that can be imported", found)]) from error
+    found_there: object = getattr(module, name, None)
+    if not callable(found_there):
+        known = sorted(each for each in vars(module) if callable(getattr(module, each)))
+        problem = manifest.problem(FIELD, f"a callable of {module_name}", repr(name), nearest(name, known))
+        raise ManifestError([problem])
+    return found_there

@@ -1,0 +1,38 @@
+"""Run type `mapping`: the registries of a partition become one mapping, term to id."""
+
+from __future__ import annotations
+
+from treadle.domain.mapping import build_mapping
+from treadle.domain.reduce import SumFold
+from treadle.domain.result import Counters
+from treadle.manifest.model import MappingSection
+from treadle.processing.account import Account
+from treadle.processing.declared import declared
+from treadle.processing.job import WHOLE, Job
+from treadle.processing.streams import fold_input
+
+
+def run_mapping(job: Job) -> Counters:
+    """Input "registry" (term, count, documents, in any number of files) to output "mapping", one file.
+
+    A row that comes in counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped`
+    say how many terms got an id, and how many did not by `mapping.min_count` and `mapping.max_terms`.
+
+    Raises:
+        ManifestError: a dataset missing or unknown.
+        RunError: a column is missing or of the wrong type, or too many bad rows.
+    """
+    declared(job.manifest, inputs={"registry"}, outputs={"mapping"})
+    section = job.manifest.mapping or MappingSection()
+    account = Account(job)
+    totals = SumFold(("term",), ("count", "documents"))
+    fold_input(job, "registry", account, totals.add)
+    with job.timed("process"):
+        registry = totals.result()
+        parts = [registry] if registry.num_columns else []
+        mapping = build_mapping(parts, min_count=section.min_count, max_terms=section.max_terms)
+    account.note("terms", mapping.num_rows)
+    account.note("terms_dropped", registry.num_rows - mapping.num_rows)
+    with job.timed("write"):
+        job.session.write("mapping", WHOLE, mapping)
+    return account.close()

@@ -1,0 +1,59 @@
+"""Reading the inputs of a run, batch by batch, in the order of units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from treadle.errors import ArgumentError, RunError
+from treadle.processing.account import Account, place_of
+from treadle.processing.job import Job
+from treadle.processing.pipeline import timed_items
+from treadle.storage import RowBatch, WorkUnit, list_units, read_batches
+
+
+def units_of(job: Job, name: str) -> tuple[WorkUnit, ...]:
+    """The units of the input `name`, sorted by path."""
+    return list_units(job.plan.inputs[name])
+
+
+def batches_of(job: Job, name: str, unit: WorkUnit) -> Iterator[RowBatch]:
+    """The batches of one unit of the input `name`; the time they take to come counts as reading."""
+    batches = read_batches(job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows)
+    return timed_items(batches, job.timed, "read")
+
+
+def fold_input(job: Job, name: str, account: Account, take: Callable[[pa.RecordBatch], object]) -> None:
+    """Give `take` all rows of the input `name`; each of them counts as gone into the output."""
+    for unit in units_of(job, name):
+        for batch in batches_of(job, name, unit):
+            if batch.rows.num_rows:
+                with job.timed("process"), placed_in(batch):
+                    take(batch.rows)
+            account.settle(unit, batch, out=batch.rows.num_rows)
+        account.end_unit(unit)
+
+
+def check_columns(batch: RowBatch, names: Collection[str]) -> None:
+    """Raise RunError when the rows lack one of the columns."""
+    for name in names:
+        if name not in batch.rows.schema.names:
+            known = ", ".join(batch.rows.schema.names)
+            raise RunError(f"{batch.source}: expected a column {name!r}, found the columns {known}")
+
+
+@contextmanager
+def placed_in(batch: RowBatch) -> Iterator[None]:
+    """Say in which file and lines it was that the block, which sees rows only, could not go on.
+
+    What the rows are to blame for becomes a RunError; any other error gets a note.
+    """
+    try:
+        yield
+    except (ArgumentError, pa.ArrowException) as error:
+        raise RunError(f"{place_of(batch)}: {error}") from error
+    except Exception as error:
+        error.add_note(f"while working on {place_of(batch)}")
+        raise

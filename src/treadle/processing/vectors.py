@@ -1,0 +1,61 @@
+"""Vectors out of rows: the usable ones as a matrix, the others with their reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treadle.domain.result import Reject
+from treadle.processing.streams import check_columns, placed_in
+from treadle.storage import RowBatch
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of a batch: `matrix` (n, d), and `indices` (n,) of its rows in the batch, ascending."""
+
+    matrix: NDArray[np.float32]
+    indices: NDArray[np.int64]
+    rejects: tuple[Reject, ...]
+
+
+def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
+    """The vectors of `column`, which is a list of numbers in each row.
+
+    A row is rejected whose vector is null, holds a number that is null or not finite, or has other than
+    `dimensions` numbers (None: the length of the first vector in the batch).
+
+    Raises:
+        RunError: the column is missing or holds something else.
+    """
+    if not batch.rows.num_rows:
+        return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), ())
+    check_columns(batch, [column])
+    with placed_in(batch):
+        lists: Any = batch.rows[column].cast(pa.list_(pa.float32()))
+    lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)
+    if dimensions is None:
+        dimensions = int(next(iter(lengths[lengths > 0]), 0))
+    candidates = np.flatnonzero((lengths == dimensions) & (lengths > 0))
+    values = pc.list_flatten(lists.take(candidates)).to_numpy(zero_copy_only=False)
+    matrix = values.reshape(len(candidates), dimensions)
+    finite = np.isfinite(matrix).all(axis=1)
+    indices = candidates[finite]
+    lost = np.setdiff1d(np.arange(len(lengths)), indices)
+    rejects = tuple(Reject(int(row), _reason(column, int(lengths[row]), dimensions)) for row in lost)
+    return Vectors(matrix[finite], indices, rejects)
+
+
+def _reason(column: str, length: int, dimensions: int) -> str:
+    if length < 0:
+        return f"{column} is null"
+    if length == 0:
+        return f"{column} is empty"
+    if length != dimensions:
+        return f"{column} has {length} numbers, expected {dimensions}"
+    return f"{column} holds a number that is null or not finite"
