@@ -1,0 +1,50 @@
+"""The global mapping: one id per term, from any number of partition registries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from treadle.domain.reduce import SumFold
+from treadle.errors import ArgumentError
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("term_id", pa.int32()),
+    pa.field("term", pa.string()),
+    pa.field("count", pa.int64()),
+    pa.field("documents", pa.int64()),
+]
+MAPPING_SCHEMA = pa.schema(_FIELDS)
+
+
+def build_mapping(
+    registries: Iterable[pa.Table],
+    *,
+    min_count: int = 1,
+    max_terms: int | None = None,
+    drop: Collection[str] = (),
+) -> pa.Table:
+    """Sum the registries and number the terms by count, largest first, then by term (in code point order).
+
+    The ids depend on the sums alone, whatever the number and the order of the registries. Terms below
+    `min_count` or in `drop` get no id; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
+
+    Raises ArgumentError for limits below 1 or a registry without the columns term, count, documents.
+    """
+    if min_count < 1 or (max_terms is not None and max_terms < 1):
+        raise ArgumentError(f"min_count and max_terms must be at least 1, got {min_count} and {max_terms}")
+    totals = SumFold(("term",), ("count", "documents"))
+    for registry in registries:
+        totals.add(registry)
+    table = totals.result()
+    if not table.num_rows:
+        return MAPPING_SCHEMA.empty_table()
+    dropped = pc.is_in(table["term"], value_set=pa.array(sorted(drop), pa.string()))
+    wanted = pc.and_not(pc.greater_equal(table["count"], pa.scalar(min_count)), dropped)
+    table = table.filter(wanted).sort_by([("count", "descending"), ("term", "ascending")])
+    table = table.slice(0, max_terms)
+    ids = pa.array(range(table.num_rows), pa.int32())
+    return table.add_column(0, "term_id", ids).select(MAPPING_SCHEMA.names).cast(MAPPING_SCHEMA)

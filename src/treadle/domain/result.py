@@ -1,0 +1,62 @@
+"""What a transform gives back for a batch of rows: outputs, rejects, counts and state, and the sums that must
+hold.
+
+Statistics add up with `+`, so that workers never share a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from treadle.domain.term_registry import TermRegistry
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row that cannot be used: `index` is its position in the batch, from 0."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Row counts of a batch, a unit or a whole run; `extra` holds further sums by name."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    filtered: int = 0
+    rejected: int = 0
+    extra: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Counters) -> Counters:
+        names = sorted({*self.extra, *other.extra})
+        return Counters(
+            self.rows_in + other.rows_in,
+            self.rows_out + other.rows_out,
+            self.filtered + other.filtered,
+            self.rejected + other.rejected,
+            {name: self.extra.get(name, 0) + other.extra.get(name, 0) for name in names},
+        )
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every row is accounted for: in = out + filtered + rejected."""
+        return self.rows_in == self.rows_out + self.filtered + self.rejected
+
+
+@dataclass(frozen=True)
+class ProcessResult:
+    """What a transform makes of one batch; `state` is the part that is merged over batches."""
+
+    outputs: Mapping[str, pa.RecordBatch]
+    rejects: tuple[Reject, ...]
+    counters: Counters
+    state: TermRegistry | None = None
+
+
+Transform = Callable[[pa.RecordBatch], ProcessResult]
+"""A pure function of a batch of rows."""

@@ -1,0 +1,192 @@
+"""The transforms of the partition run: rows to tokens, tokens to passage vectors.
+
+A transform is a frozen record of options; `bind` gives it the tables it needs beside the rows and returns the
+function of a batch. No row is dropped in silence: what cannot be used is rejected with a reason, what is
+empty is counted as filtered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from treadle.domain.columns import vector_column
+from treadle.domain.result import Counters, ProcessResult, Reject, Transform
+from treadle.domain.term_registry import TermRegistry
+from treadle.domain.text import Normalization, tokenize
+from treadle.domain.word_weights import passage_basis
+from treadle.errors import ArgumentError
+
+_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+
+
+@dataclass(frozen=True)
+class TokenizeTransform:
+    """Rows with a text to rows with its tokens.
+
+    Output "rows": the columns `keep`, then tokens: list<string>. A row whose text is null or no string, or
+    whose group is null, is rejected; one with fewer than `min_tokens` tokens is filtered. The state is a
+    `TermRegistry` of the rows given out, by the column `group_by` when that is set (integers or strings).
+    """
+
+    text_column: str = "text"
+    keep: Sequence[str] = ()
+    lowercase: bool = True
+    normalize: Normalization = "NFC"
+    min_tokens: int = 1
+    group_by: str | None = None
+    side_inputs: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.normalize not in _FORMS:
+            raise ArgumentError(f"normalize must be one of {', '.join(_FORMS)}, got {self.normalize!r}")
+        if self.min_tokens < 0:
+            raise ArgumentError(f"min_tokens must be at least 0, got {self.min_tokens}")
+        _check_keep(self.keep, "tokens")
+
+    def bind(self, side: Mapping[str, pa.Table]) -> Transform:  # noqa: ARG002 - every transform is bound alike
+        """Itself: it needs no side input."""
+        return self
+
+    def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
+        """Tokenize one batch. Raises ArgumentError when a column is missing."""
+        _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
+        groups = batch[self.group_by].to_pylist() if self.group_by else [None] * batch.num_rows
+        registry = TermRegistry(batch[self.group_by].type if self.group_by else None)
+        chosen: list[int] = []
+        lists: list[list[str]] = []
+        rejects: list[Reject] = []
+        for index, (text, group) in enumerate(zip(batch[self.text_column].to_pylist(), groups, strict=True)):
+            if not isinstance(text, str):
+                rejects.append(Reject(index, _not_a_string(self.text_column, text)))
+            elif self.group_by and group is None:
+                rejects.append(Reject(index, f"{self.group_by} is null"))
+            elif len(tokens := self._tokens(text)) >= self.min_tokens:
+                chosen.append(index)
+                lists.append(tokens)
+                registry.add(tokens, group)
+        rows = _rows(batch, self.keep, chosen, "tokens", pa.array(lists, pa.list_(pa.string())))
+        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), registry)
+
+    def _tokens(self, text: str) -> list[str]:
+        return tokenize(text, lowercase=self.lowercase, normalize=self.normalize)
+
+
+@dataclass(frozen=True)
+class EmbedTransform:
+    """Rows with tokens to rows with a passage vector: the weighted mean of its word vectors.
+
+    Each word weighs smoothing / (smoothing + its relative frequency) (SIF: Arora, Liang, Ma 2017), times its
+    residual IDF when the vectors have a column documents. The mean and the first `components` principal
+    directions of the word vectors, which all passages share, are removed first: from the words instead of
+    from the passages, so that a batch needs no second pass. Side input "vectors": term, count, vector (list
+    of float32), and documents: int64 if there is one.
+
+    Output "rows": the columns `keep`, then vector: fixed_size_list<float32>, L2-normalised. A row with null
+    tokens is rejected; one without any known word is filtered. With `drop_stopwords` English function words
+    weigh nothing.
+    """
+
+    tokens_column: str = "tokens"
+    keep: Sequence[str] = ()
+    smoothing: float = 1e-3
+    components: int = 1
+    drop_stopwords: bool = True
+    side_inputs: ClassVar[tuple[str, ...]] = ("vectors",)
+
+    def __post_init__(self) -> None:
+        if not self.smoothing > 0:
+            raise ArgumentError(f"smoothing must be above 0, got {self.smoothing}")
+        if self.components < 0:
+            raise ArgumentError(f"components must be at least 0, got {self.components}")
+        _check_keep(self.keep, "vector")
+
+    def bind(self, side: Mapping[str, pa.Table]) -> Transform:
+        """The transform over the given word vectors.
+
+        Raises ArgumentError when "vectors" or one of its columns is missing.
+        """
+        if "vectors" not in side:
+            raise ArgumentError(f"EmbedTransform needs the side input 'vectors', got {sorted(side)}")
+        vectors = side["vectors"]
+        _check_columns(vectors, ("term", "count", "vector"))
+        basis = passage_basis(
+            vectors,
+            smoothing=self.smoothing,
+            components=self.components,
+            drop_stopwords=self.drop_stopwords,
+        )
+        return _BoundEmbed(self, basis.terms, basis.vectors)
+
+
+@dataclass(frozen=True)
+class _BoundEmbed:
+    options: EmbedTransform
+    terms: pa.Array[Any]
+    vectors: NDArray[np.float32]
+
+    def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
+        options = self.options
+        _check_columns(batch, (options.tokens_column, *options.keep))
+        tokens = _token_lists(batch, options.tokens_column)
+        rejects = [
+            Reject(index, f"{options.tokens_column} is null")
+            for index in np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False)).tolist()
+        ]
+        chosen, means = self._means(tokens)
+        rows = _rows(batch, options.keep, chosen, "vector", vector_column(means))
+        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects))
+
+    def _means(self, tokens: pa.Array[Any]) -> tuple[list[int], NDArray[np.float32]]:
+        """Rows with a known word, and their normalised sums of weighted vectors."""
+        owners = pc.list_parent_indices(tokens).to_numpy()
+        found = pc.index_in(pc.list_flatten(tokens), value_set=self.terms)
+        known = found.is_valid().to_numpy(zero_copy_only=False)
+        owners = owners[known]
+        if not len(owners):
+            return [], np.empty((0, self.vectors.shape[1]), np.float32)
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        sums = np.add.reduceat(self.vectors[found.drop_null().to_numpy()], starts, axis=0, dtype=np.float32)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        usable = lengths[:, 0] > 0
+        return owners[starts][usable].tolist(), sums[usable] / lengths[usable]
+
+
+def _token_lists(batch: pa.RecordBatch, column: str) -> pa.Array[Any]:
+    kind = batch.schema.field(column).type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_null(kind)):
+        raise ArgumentError(f"column {column!r} is {kind}, expected lists of strings")
+    return batch[column].cast(pa.list_(pa.string()))
+
+
+def _not_a_string(column: str, value: object) -> str:
+    return f"{column} is " + ("null" if value is None else f"{type(value).__name__}, expected a string")
+
+
+def _rows(
+    batch: pa.RecordBatch, keep: Sequence[str], chosen: Sequence[int], name: str, values: pa.Array[Any]
+) -> pa.RecordBatch:
+    kept = batch.select(list(keep)).take(pa.array(chosen, pa.int64()))
+    return pa.RecordBatch.from_arrays([*kept.columns, values], names=[*keep, name])
+
+
+def _counters(batch: pa.RecordBatch, chosen: Sequence[int], rejects: Sequence[Reject]) -> Counters:
+    out, rejected = len(chosen), len(rejects)
+    return Counters(batch.num_rows, out, batch.num_rows - out - rejected, rejected)
+
+
+def _check_columns(rows: pa.RecordBatch | pa.Table, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in rows.schema.names:
+            raise ArgumentError(f"no column {name!r}; the rows have {rows.schema.names}")
+
+
+def _check_keep(keep: Sequence[str], made: str) -> None:
+    if isinstance(keep, str) or made in keep or len(set(keep)) < len(keep):
+        raise ArgumentError(f"keep must be a list of distinct columns without {made!r}, got {keep!r}")
