@@ -1,6 +1,6 @@
 """How long the kernel takes: a frontier of 100,000 nodes, against bare `graphlib`. Medians of five runs.
 
-    python bench/kernel.py
+python bench/kernel.py
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def through_graphlib(graph: dict[int, list[int]]) -> None:
         sorter.done(*ready)
 
 
-def median_seconds(work: Callable[[dict[int, list[int]]], None], graph: dict[int, list[int]], runs: int = 5) -> float:
+def median_seconds(
+    work: Callable[[dict[int, list[int]]], None], graph: dict[int, list[int]], runs: int = 5
+) -> float:
     """The median wall time of `runs` runs."""
     seconds = []
     for _ in range(runs):
@@ -50,7 +52,9 @@ def main() -> None:
     bare = median_seconds(through_graphlib, graph)
     ours = median_seconds(through_frontier, graph)
     edges = sum(map(len, graph.values()))
-    print(f"{NODES:,} nodes, {edges:,} edges: Frontier {ours:.2f} s, graphlib {bare:.2f} s ({ours / bare:.1f} x)")
+    print(
+        f"{NODES:,} nodes, {edges:,} edges: Frontier {ours:.2f} s, graphlib {bare:.2f} s ({ours / bare:.1f} x)"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long a user waits for `import treadle` and for `treadle --help`. Medians of nine runs.
 
-    python bench/startup.py
+python bench/startup.py
 """
 
 from __future__ import annotations

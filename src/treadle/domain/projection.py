@@ -14,11 +14,7 @@ _ANGLE = 0.6
 _FEWEST_ROWS = 5
 
 
-def project(
-    vectors: NDArray[np.float32],
-    labels: NDArray[np.int32] | None = None,  # noqa: ARG001 - for methods that look at them; t-SNE does not
-    seed: int = 0,
-) -> NDArray[np.float32]:
+def project(vectors: NDArray[np.float32], seed: int = 0) -> NDArray[np.float32]:
     """Places (n, 2) float32 of vectors (n, d): near vectors lie near each other.
 
     Raises ArgumentError below 5 rows, MissingExtraError without scikit-learn.

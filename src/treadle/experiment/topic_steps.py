@@ -100,7 +100,7 @@ def projection(passage_vectors: Artifact, clusters: Artifact, points: int, ctx: 
     sample = vectors.take(chosen)
     label_of = look_up(clusters, "assignments", "cluster")
     labels = np.array([label_of[each] for each in column(sample, "id")], np.int32)
-    places = project(vector_matrix(sample["vector"]), labels, seed=7)
+    places = project(vector_matrix(sample["vector"]), seed=7)
     shown = {name: sample[name] for name in ("id", "year", "speaker")}
     save(ctx, "points", [pa.table({**shown, "x": places[:, 0], "y": places[:, 1], "topic": labels})])
     return Artifact(ctx.output_path)

@@ -102,11 +102,11 @@ class EmbedTrainSection(StrictSection):
     """Skip-gram with negative sampling."""
 
     dimensions: Count = 96
-    window: Count = 5
+    window: Count = 10
     negatives: Count = 8
     epochs: Count = 5
     learning_rate: Positive = 0.05
-    subsample: Annotated[float, Field(ge=0)] = 1e-3
+    subsample: Annotated[float, Field(ge=0)] = 3e-4
     batch_pairs: Count = 8192
 
 

@@ -23,6 +23,9 @@ _HERE = "treadle.integrations.cli"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (those of the process when None) and return the exit code."""
+    # The matrix products of a run are small: more threads cost more than they give (14 s against 4 s for the
+    # k-means of the demo), and the last bits of a sum would depend on the number of cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         build_app()(arguments, exit_on_error=False)
     except CycloptsError:  # it has been printed, with the usage

@@ -28,15 +28,16 @@ from treadle.storage import RowBatch, WorkUnit, read_table
 
 Ids = NDArray[np.int32]
 
-_COLUMNS: Mapping[str, pa.DataType] = {"term_id": pa.int32(), "term": pa.string(), "count": pa.int64()}
-_MAPPING = pa.schema(_COLUMNS)
+_NEEDED: Mapping[str, pa.DataType] = {"term_id": pa.int32(), "term": pa.string(), "count": pa.int64()}
+_KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}
 
 
 def run_embed_train(job: Job) -> Counters:
-    """Inputs "tokens" (tokens: list<string>) and "mapping" (term_id, term, count) to the output "vectors".
+    """Inputs "tokens" (tokens: list<string>) and "mapping" to the output "vectors".
 
-    "vectors" is one file: term_id int32, term string, count int64, vector. A row with fewer than two known
-    terms has no pair to learn from and is filtered. The counter `pairs` tells how many were trained on.
+    "mapping" has term_id, term, count, and documents where they are known; "vectors" is one file with the
+    same columns and vector. A row with fewer than two known terms has no pair to learn from and is
+    filtered. The counter `pairs` tells how many were trained on.
 
     Raises:
         ManifestError: a setting out of range, a dataset missing or unknown.
@@ -129,13 +130,14 @@ def _read_mapping(job: Job) -> pa.Table:
     """The mapping in the order of its ids."""
     dataset = job.plan.inputs["mapping"]
     table = read_table(dataset)
-    if missing := sorted(set(_MAPPING.names) - set(table.column_names)):
+    if missing := sorted(_NEEDED.keys() - set(table.column_names)):
         raise RunError(
-            f"{dataset.path}: expected the columns {', '.join(_MAPPING.names)}, missing {', '.join(missing)}"
+            f"{dataset.path}: expected the columns {', '.join(_NEEDED)}, missing {', '.join(missing)}"
         )
     if not table.num_rows:
         raise RunError(f"{dataset.path}: the mapping has no term, so there is nothing to train")
-    table = table.select(_MAPPING.names).cast(_MAPPING).sort_by("term_id")
+    kept = {name: kind for name, kind in _KEPT.items() if name in table.column_names}
+    table = table.select(list(kept)).cast(pa.schema(kept)).sort_by("term_id")
     if table["term_id"].to_pylist() != list(range(table.num_rows)):
         raise RunError(
             f"{dataset.path}: expected term_id to count from 0 to {table.num_rows - 1} without gaps"

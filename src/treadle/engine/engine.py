@@ -1,0 +1,115 @@
+"""The engine's face: load a model once, generate for any number of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import count
+
+import torch
+
+from treadle.engine.generation import Generation
+from treadle.engine.intake import Intake
+from treadle.engine.loop import Loop
+from treadle.engine.models.llama import Llama, load_llama
+from treadle.engine.node import Node, build_node
+from treadle.engine.requests import Completion, GenerationRequest
+from treadle.engine.scheduler import Scheduler
+from treadle.engine.tokenizer import Tokenizer
+from treadle.engine.weights import Checkpoint, locate, open_gguf
+from treadle.errors import ArgumentError, EngineError
+from treadle.kernel import Registry
+
+_PAGE_SIZE = 16
+
+architectures: Registry[Callable[[Checkpoint], Llama]] = Registry("architecture")
+architectures.register("llama", load_llama)
+
+
+class Engine:
+    """A loaded model that generates text, many requests at once. Not for use by several threads.
+
+    Use `Engine.load`; the constructor takes the parts of an engine that were built apart.
+    """
+
+    def __init__(
+        self, node: Node, tokenizer: Tokenizer, *, max_batch: int = 16, token_budget: int = 512
+    ) -> None:
+        ledger = node.cache.ledger
+        self.node = node
+        self.tokenizer = tokenizer
+        self._intake = Intake(tokenizer, node.model.config.context, ledger.total * ledger.page_size)
+        self._scheduler = Scheduler(node, max_batch=max_batch, token_budget=token_budget)
+        self._loop = Loop(node, tokenizer, self._scheduler)
+        self._numbers = count()
+        self._busy = False
+
+    @classmethod
+    def load(
+        cls,
+        model: str,
+        *,
+        max_batch: int = 16,
+        threads: int | None = None,
+        token_budget: int = 512,
+        cache_tokens: int | None = None,
+    ) -> Engine:
+        """Load a model from a path to a .gguf, or by a name such as `smollm2-135m-instruct`.
+
+        Args:
+            model: path or name.
+            max_batch: requests that run at once.
+            threads: of torch, for the whole process; None leaves the setting alone.
+            token_budget: tokens of one step; a longer prompt is computed in chunks.
+            cache_tokens: room for keys and values; None gives the model's context, or 512 a request
+                when that is more.
+
+        Raises:
+            UnknownNameError: a name, an architecture or a vocabulary that is not known.
+            UsageError: the package that carries a named model is not installed.
+            ArtifactError: the file is missing, truncated, or does not fit what it says.
+            ArgumentError: a limit out of range.
+        """
+        if threads is not None:
+            if threads < 1:
+                raise ArgumentError(f"threads must be at least 1, got {threads}")
+            torch.set_num_threads(threads)
+        checkpoint = open_gguf(locate(model))
+        tokenizer = Tokenizer(checkpoint)
+        loaded = architectures.get(checkpoint.value("general.architecture", str))(checkpoint)
+        tokens = max(loaded.config.context, 512 * max_batch) if cache_tokens is None else cache_tokens
+        node = build_node(loaded, pages=-(-tokens // _PAGE_SIZE), page_size=_PAGE_SIZE)
+        return cls(node, tokenizer, max_batch=max_batch, token_budget=token_budget)
+
+    def generate(self, requests: Iterable[GenerationRequest]) -> Generator[Completion]:
+        """Completions in the order in which they finish; requests are drawn as room appears.
+
+        A request that cannot run gives a completion with `finish_reason="error"`; the others go on.
+        Whatever ends the iteration, everything that ran is given back.
+
+        Raises:
+            EngineError: another `generate` of this engine is not finished.
+        """
+        if self._busy:
+            raise EngineError("this engine is generating already: finish or close that iterator first")
+        self._busy = True
+        try:
+            yield from self._turn(iter(requests))
+        finally:
+            self._scheduler.close()
+            self._busy = False
+
+    def _turn(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
+        while True:
+            yield from self._draw(source)
+            if self._scheduler.idle:
+                return
+            yield from self._loop.step()
+
+    def _draw(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
+        """Take requests in while more can run; yields those that are refused."""
+        while self._scheduler.hungry and (request := next(source, None)):
+            taken = self._intake.take(request, f"{next(self._numbers)}:{request.id}")
+            if isinstance(taken, Generation):
+                self._scheduler.add(taken)
+            else:
+                yield taken

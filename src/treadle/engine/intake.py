@@ -1,0 +1,64 @@
+"""From a request to a generation that can run, or to the completion that says why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treadle.engine.generation import Generation
+from treadle.engine.requests import Completion, GenerationRequest, Message
+from treadle.engine.tokenizer import Tokenizer
+from treadle.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Checks requests against what the model and its cache can hold, in tokens."""
+
+    tokenizer: Tokenizer
+    context: int
+    pool: int
+
+    def take(self, request: GenerationRequest, rid: str) -> Generation | Completion:
+        """The request under the name `rid`, or a completion with its error."""
+        ids: list[int] = []
+        try:
+            ids = self._encode(request.prompt)
+            limit = self._limit(ids, request.max_new_tokens)
+        except ArgumentError as error:
+            return Completion(request.id, "", (), len(ids), "error", str(error))
+        return Generation(rid, request, ids, len(ids), limit)
+
+    def _encode(self, prompt: str | Sequence[Message] | Sequence[int]) -> list[int]:
+        if isinstance(prompt, str):
+            return self.tokenizer.encode(prompt)
+        if prompt and isinstance(prompt[0], Message):
+            return self.tokenizer.encode_chat([self._message(each) for each in prompt])
+        return [self._known(each) for each in prompt]
+
+    def _message(self, turn: object) -> Message:
+        if not isinstance(turn, Message):
+            raise ArgumentError(f"a chat is made of messages, got {turn!r} among them")
+        return turn
+
+    def _known(self, token: object) -> int:
+        if type(token) is not int or not 0 <= token < self.tokenizer.size:
+            raise ArgumentError(f"unknown token id {token!r}: ids run from 0 to {self.tokenizer.size - 1}")
+        return token
+
+    def _limit(self, ids: Sequence[int], new: int) -> int:
+        """Tokens at most, prompt included: what was asked for, cut at the model's context."""
+        if not ids:
+            raise ArgumentError("the prompt is empty: there is nothing to go on from")
+        if len(ids) >= self.context:
+            raise ArgumentError(
+                f"the prompt has {len(ids)} tokens, the model's context {self.context}, "
+                "and one must be left for the answer: shorten the prompt"
+            )
+        limit = min(len(ids) + new, self.context)
+        if limit - 1 > self.pool:
+            raise ArgumentError(
+                f"the prompt and its new tokens need room for {limit - 1} tokens, the cache has {self.pool}: "
+                "shorten it, lower max_new_tokens, or load the engine with a larger cache_tokens"
+            )
+        return limit

@@ -1,0 +1,1 @@
+"""Model families: plain functions over flattened tokens, which keep no state of their own."""

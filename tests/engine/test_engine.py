@@ -1,0 +1,266 @@
+"""The engine on a toy model: how requests end, and how one that fails leaves the others alone."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import torch
+
+from treadle.engine.engine import Engine
+from treadle.engine.loop import Loop
+from treadle.engine.requests import Completion, GenerationRequest, Message
+from treadle.engine.resources.kv_cache import KvClaim
+from treadle.engine.resources.step import ResourceStep, StepContext
+from treadle.errors import ArgumentError, EngineError
+
+
+def ask(
+    rid: str, prompt: str | tuple[Message, ...] | tuple[int, ...] = "the inn", new: int = 5, **options: object
+) -> GenerationRequest:
+    return GenerationRequest(rid, prompt, new, **{"ignore_eos": True, **options})  # type: ignore[arg-type]
+
+
+def finish(engine: Engine, *requests: GenerationRequest) -> dict[str, Completion]:
+    return {completion.id: completion for completion in engine.generate(requests)}
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (ask("bad", ""), "the prompt is empty"),
+        (ask("bad", ()), "the prompt is empty"),
+        (ask("bad", "x" * 96), "has 96 tokens, the model's context 96"),
+        (ask("bad", (5, 99999)), "unknown token id 99999: ids run from 0 to 262"),
+        (ask("bad", (5, -1)), "unknown token id -1"),
+        (ask("bad", (5, "x")), "unknown token id 'x'"),  # type: ignore[arg-type]
+        (ask("bad", "ab\ud800"), "no valid Unicode at character 2"),
+        (ask("bad", (Message("tool", "x"),)), "no tools"),
+        (ask("bad", (Message("user", "\udfff"),)), "no valid Unicode"),
+        (ask("bad", (Message("user", "x"), 5)), "a chat is made of messages, got 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_bad_request_ends_with_a_reason_and_the_others_go_on(
+    toy_engine: Engine, request_: GenerationRequest, said: str
+) -> None:
+    """One bad row of a million must cost one row."""
+    alone = finish(toy_engine, ask("good"))["good"]
+    found = finish(toy_engine, ask("good"), request_, ask("also"))
+    assert found["bad"].finish_reason == "error"
+    assert said in str(found["bad"].error)
+    assert found["bad"].token_ids == ()
+    assert found["good"] == alone
+    assert found["also"].token_ids == alone.token_ids
+
+
+def test_what_never_fits_the_pool_is_refused_with_what_to_do(toy_path: Path) -> None:
+    """Waiting for room that never comes would block everybody behind."""
+    engine = Engine.load(str(toy_path), max_batch=2, token_budget=16, cache_tokens=32)
+    found = finish(engine, ask("big", "x" * 30, 4), ask("small", "x" * 30, 3))
+    assert "need room for 33 tokens, the cache has 32" in str(found["big"].error)
+    assert "cache_tokens" in str(found["big"].error)
+    assert len(found["small"].token_ids) == 3
+
+
+def test_the_context_ends_a_text(toy_engine: Engine) -> None:
+    """A prompt that fits is answered as far as the context goes, not refused for asking too much."""
+    completion = finish(toy_engine, ask("a", "x" * 90, 50))["a"]
+    assert (completion.finish_reason, len(completion.token_ids)) == ("length", 6)
+
+
+def test_the_end_token_ends_a_text_unless_ignored(toy_engine: Engine) -> None:
+    """The token is among the ids, as in the reference, and not in the text."""
+    whole = finish(toy_engine, ask("a", new=8))["a"]
+    toy_engine.tokenizer.end = whole.token_ids[3]
+    first = whole.token_ids.index(whole.token_ids[3])
+    cut = finish(toy_engine, ask("a", new=8, ignore_eos=False))["a"]
+    assert cut.finish_reason == "stop"
+    assert cut.token_ids == whole.token_ids[: first + 1]
+    assert finish(toy_engine, ask("a", new=8))["a"] == whole
+
+
+def test_a_stop_string_cuts_the_text(toy_engine: Engine) -> None:
+    """It may run over several tokens, and nothing of it is left in the text."""
+    whole = finish(toy_engine, ask("a", new=8))["a"].text
+    stop = whole[2:5]
+    cut = finish(toy_engine, ask("a", new=8, stop=("never there", stop)))["a"]
+    assert (cut.text, cut.finish_reason) == (whole[: whole.index(stop)], "stop")
+    assert len(cut.token_ids) < 8
+
+
+def test_a_stop_that_never_comes_ends_at_the_limit(toy_engine: Engine) -> None:
+    """A condition is no promise."""
+    completion = finish(toy_engine, ask("a", new=8, stop=("never there",)))["a"]
+    assert (completion.finish_reason, len(completion.token_ids)) == ("length", 8)
+
+
+def test_the_same_id_twice_gives_two_completions(toy_engine: Engine) -> None:
+    """Ids belong to the caller: rows of a table may share them, and must not share a cache."""
+    found = list(toy_engine.generate([ask("a", "in"), ask("a", "the other")]))
+    assert [completion.id for completion in found] == ["a", "a"]
+    assert {completion.prompt_tokens for completion in found} == {1, 7}
+
+
+def test_requests_are_drawn_as_room_appears(toy_engine: Engine) -> None:
+    """A table of a million rows streams through: what waits outside costs nothing."""
+    drawn: list[int] = []
+
+    def stream() -> Iterator[GenerationRequest]:
+        for at in range(20):
+            drawn.append(at)
+            yield ask(str(at), new=1 + at % 3)
+
+    ended = 0
+    for _ in toy_engine.generate(stream()):
+        ended += 1
+        assert len(drawn) <= ended + 2 * 4
+    assert ended == 20
+
+
+def test_texts_do_not_depend_on_batch_or_budget(toy_path: Path) -> None:
+    """Many small shapes on the toy, where every page border is near."""
+    requests = [ask(str(at), "the inn " * (1 + at % 5) + "x" * at, 1 + at % 9) for at in range(17)]
+    expected = None
+    for max_batch, token_budget, cache_tokens in ((1, 1, 96), (16, 512, 2048), (3, 3, 128), (5, 7, 160)):
+        engine = Engine.load(
+            str(toy_path), max_batch=max_batch, token_budget=token_budget, cache_tokens=cache_tokens
+        )
+        found = finish(engine, *requests)
+        expected = expected or found
+        assert found == expected
+        engine.node.runner.check_integrity()
+
+
+def test_seeded_draws_do_not_depend_on_the_batch(toy_engine: Engine) -> None:
+    """A drawn text can be drawn again, alone."""
+    drawn = [ask(str(at), new=9, temperature=1.5, seed=at) for at in range(6)]
+    together = finish(toy_engine, ask("greedy"), *drawn)
+    for request in drawn:
+        assert finish(toy_engine, request)[request.id] == together[request.id]
+    assert len({together[str(at)].token_ids for at in range(6)}) > 1
+
+
+def test_a_caller_who_leaves_gives_everything_back(toy_engine: Engine) -> None:
+    """The fixture checks that every page is free."""
+    with closing(toy_engine.generate(ask(str(at), new=1 + 9 * (at % 2)) for at in range(9))) as stream:
+        next(stream)
+    assert len(finish(toy_engine, ask("a"))) == 1
+
+
+def test_an_error_of_the_callers_stream_gives_everything_back(toy_engine: Engine) -> None:
+    """The rows come from files, and files break."""
+
+    def stream() -> Iterator[GenerationRequest]:
+        yield ask("a", new=1)
+        yield ask("b", new=9)
+        yield ask("c", new=9)
+        yield ask("d", new=9)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(toy_engine.generate(stream()))
+
+
+def test_two_at_once_are_refused(toy_engine: Engine) -> None:
+    """They would wait for each other's pages."""
+    first = toy_engine.generate([ask("a", new=1), ask("b", new=9)])
+    next(first)
+    with pytest.raises(EngineError, match="generating already"):
+        next(toy_engine.generate([ask("c")]))
+    assert [completion.id for completion in first] == ["b"]
+
+
+def test_a_cache_held_by_somebody_else_is_an_error_and_no_endless_wait(toy_engine: Engine) -> None:
+    """Two engines may share a node in turn, not at once."""
+    toy_engine.node.runner.ingest_request("other", {"kv": KvClaim(256)})
+    with pytest.raises(EngineError, match="held by somebody else"):
+        finish(toy_engine, ask("a"))
+    toy_engine.node.runner.remove_request("other")
+
+
+def test_a_failed_pass_takes_its_rows_and_no_others(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of memory in one batch must not lose the next."""
+    model, calls = toy_engine.node.model, []
+    scores = model.scores
+
+    def failing(hidden: torch.Tensor) -> torch.Tensor:
+        calls.append(len(hidden))
+        if len(calls) == 2:
+            raise RuntimeError("out of memory")
+        return scores(hidden)
+
+    monkeypatch.setattr(model, "scores", failing)
+    found = finish(toy_engine, *(ask(str(at), (5, 6), new=2) for at in range(6)))
+    failed = {rid for rid, completion in found.items() if completion.finish_reason == "error"}
+    assert failed == {"0", "1", "2", "3"}
+    assert found["0"].error == "the forward pass failed: out of memory"
+    assert len(found["0"].token_ids) == 1
+    assert all(len(found[rid].token_ids) == 2 for rid in ("4", "5"))
+
+
+def test_a_plan_that_fails_leaves_nothing_reserved(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between admit and commit lies everything that can go wrong."""
+
+    def failing(step: ResourceStep, ctx: StepContext) -> object:
+        raise EngineError("no plan")
+
+    monkeypatch.setattr(toy_engine.node.runner.resources["attention"], "plan", failing)
+    assert finish(toy_engine, ask("a"))["a"].error == "the forward pass failed: no plan"
+
+
+def test_scores_that_are_no_numbers_end_their_own_request(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taking the first token of a row of NaN would look like an answer."""
+    model = toy_engine.node.model
+    scores = model.scores
+
+    def poisoned(hidden: torch.Tensor) -> torch.Tensor:
+        found = scores(hidden)
+        if len(found) == 2:
+            found[0, 3] = float("nan")
+        return found
+
+    alone = finish(toy_engine, ask("b", (5, 6)))["b"]
+    monkeypatch.setattr(model, "scores", poisoned)
+    found = finish(toy_engine, ask("a", (7, 8)), ask("b", (5, 6)))
+    assert "not numbers" in str(found["a"].error)
+    assert found["b"] == alone
+
+
+def test_interruption_inside_a_pass_gives_everything_back(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C lands anywhere; the engine can be used again after it."""
+
+    def interrupted(hidden: torch.Tensor) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(toy_engine.node.model, "scores", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finish(toy_engine, ask("a"))
+    assert len(finish(toy_engine, ask("a"))["a"].token_ids) == 5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_batch": 0}, {"token_budget": 1}, {"threads": 0}, {"cache_tokens": -1}, {"cache_tokens": 0}],
+)
+def test_limits_are_checked_at_load(toy_path: Path, options: dict[str, int]) -> None:
+    """Not at the first request, an hour later."""
+    with pytest.raises(ArgumentError):
+        Engine.load(str(toy_path), **options)
+
+
+def test_the_loop_opens_with_its_walk() -> None:
+    """The walk is the one page that a newcomer needs; its words are the names of the code."""
+    import treadle.engine.loop as module
+
+    words = [line.split()[0] for line in str(module.__doc__).splitlines() if line.startswith("    ")]
+    assert words == ["schedule", "declare", "admit", "plan", "forward", "commit", "finish"]
+    assert callable(Loop.step)

@@ -1,0 +1,156 @@
+"""The engine's greedy tokens against those of transformers, on the same weights in float32."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from treadle.engine.engine import Engine
+from treadle.engine.requests import Completion, GenerationRequest, Message
+
+# Most of it is the reference, which is slow to load.
+pytestmark = pytest.mark.timeout(400)
+
+NEW = 32
+SPEECH = (
+    "Fellow citizens of the Senate and House of Representatives: I embrace with great satisfaction "
+    "the opportunity which now presents itself of congratulating you on the present favorable "
+    "prospects of our public affairs. The recent accession of the important state of North Carolina "
+    "to the Constitution of the United States, the rising credit and respectability of our country, "
+    "the general and increasing good will toward the government of the Union, and the concord, peace, "
+    "and plenty with which we are blessed are circumstances auspicious in an eminent degree to our "
+    "national prosperity. In resuming your consultations for the general good you can not but derive "
+    "encouragement from the reflection that the measures of the last session have been as "
+    "satisfactory to your constituents as the novelty and difficulty of the work allowed you to hope."
+)
+WORDS = SPEECH.split()
+PROMPTS: tuple[str | tuple[Message, ...], ...] = (
+    "Once upon a time, there",
+    "The capital of France is",
+    "In 1848, gold was found in California, and",
+    "def fibonacci(n):\n    if n < 2:\n        return",
+    "Water boils at a temperature of 100 degrees; ice, on the other hand, melts at",
+    "1, 1, 2, 3, 5, 8, 13,",
+    *(" ".join(WORDS[:count]) for count in (5, 16, 31, 47, 90, len(WORDS))),
+    (Message("user", "What is the difference between silver and gold?"),),
+    (Message("system", "You answer in one word."), Message("user", "Which planet is the largest?")),
+    (
+        Message("user", "Name three rivers."),
+        Message("assistant", "Nile, Rhine, Ohio."),
+        Message("user", "Two more?"),
+    ),
+    (Message("user", "Give a topic of at most four words for this text: " + " ".join(WORDS[60:110])),),
+)
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[GenerationRequest]:
+    return [GenerationRequest(str(at), prompt, NEW, ignore_eos=True) for at, prompt in enumerate(PROMPTS)]
+
+
+@pytest.fixture(scope="module")
+def prompt_ids(smollm_folder: Path, smollm_file: str) -> list[list[int]]:
+    """The prompts as transformers tokenises them, chats by its own template code."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(smollm_folder), gguf_file=smollm_file)
+
+    def ids(prompt: str | tuple[Message, ...]) -> list[int]:
+        if isinstance(prompt, str):
+            return list(tokenizer(prompt).input_ids)
+        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
+        return list(tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False))
+
+    return [ids(prompt) for prompt in PROMPTS]
+
+
+@pytest.fixture(scope="module")
+def model(reference: Callable[[Path], Any], smollm_folder: Path, smollm_file: str) -> Any:
+    return reference(smollm_folder / smollm_file)
+
+
+@pytest.fixture(scope="module")
+def together(smollm: Engine, requests: list[GenerationRequest]) -> dict[str, Completion]:
+    return by_id(smollm, requests)
+
+
+def by_id(engine: Engine, requests: Sequence[GenerationRequest]) -> dict[str, Completion]:
+    found = {completion.id: completion for completion in engine.generate(requests)}
+    engine.node.runner.check_integrity()
+    assert len(engine.node.cache.ledger.free) == engine.node.cache.ledger.total
+    return found
+
+
+def greedy_after(model: Any, prompt: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """What the reference takes after the prompt and after each of the new tokens but the last.
+
+    It equals `new` exactly when greedy decoding gives `new`, by induction on the tokens, and needs one
+    forward pass in place of thirty-two.
+    """
+    with torch.no_grad():
+        scores = model(torch.tensor([[*prompt, *new[:-1]]])).logits[0, len(prompt) - 1 :]
+    return tuple(scores.argmax(-1).tolist())
+
+
+def test_prompts_are_of_all_sizes(prompt_ids: list[list[int]]) -> None:
+    """A set of like prompts would leave page borders and padding untried."""
+    sizes = sorted(map(len, prompt_ids))
+    assert len(sizes) == 16
+    assert sizes[0] <= 6
+    assert sizes[-1] >= 140
+    assert len({size % 16 for size in sizes}) > 6
+
+
+def test_batch_of_sixteen_equals_reference(
+    together: dict[str, Completion], prompt_ids: list[list[int]], model: Any
+) -> None:
+    """The promise of the engine: the same model, only faster."""
+    for at, ids in enumerate(prompt_ids):
+        completion = together[str(at)]
+        assert completion.prompt_tokens == len(ids)
+        assert len(completion.token_ids) == NEW
+        assert completion.token_ids == greedy_after(model, ids, completion.token_ids), PROMPTS[at]
+
+
+def test_reference_generates_the_same_by_itself(
+    together: dict[str, Completion], prompt_ids: list[list[int]], model: Any
+) -> None:
+    """Two prompts the long way, so that the short way of checking is itself checked."""
+    for at in (0, 12):
+        with torch.no_grad():
+            out = model.generate(
+                torch.tensor([prompt_ids[at]]),
+                attention_mask=torch.ones(1, len(prompt_ids[at]), dtype=torch.int64),
+                max_new_tokens=NEW,
+                min_new_tokens=NEW,
+                do_sample=False,
+            )
+        # min_new_tokens bars the end token, which ignore_eos allows: equal up to there.
+        new = out[0, len(prompt_ids[at]) :].tolist()
+        mine = list(together[str(at)].token_ids)
+        end = mine.index(2) if 2 in mine else NEW
+        assert new[:end] == mine[:end]
+        assert end >= 8
+
+
+def test_alone_equals_batch(
+    smollm: Engine, requests: list[GenerationRequest], together: dict[str, Completion]
+) -> None:
+    """What a request gets must not depend on who runs beside it."""
+    for request in requests:
+        assert by_id(smollm, [request])[request.id] == together[request.id]
+
+
+@pytest.mark.parametrize(("max_batch", "token_budget"), [(16, 16), (5, 23)])
+def test_small_chunks_equal_whole_prompts(
+    smollm: Engine,
+    requests: list[GenerationRequest],
+    together: dict[str, Completion],
+    max_batch: int,
+    token_budget: int,
+) -> None:
+    """Cutting a prompt is a matter of scheduling: chunks cross page borders and mix with decoding rows."""
+    cut = Engine(smollm.node, smollm.tokenizer, max_batch=max_batch, token_budget=token_budget)
+    assert by_id(cut, requests) == together

@@ -1,0 +1,49 @@
+"""The nouns: checked when made, and light to import."""
+
+import subprocess
+import sys
+
+import pytest
+
+from treadle.engine import GenerationRequest
+from treadle.errors import ArgumentError
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, got 0"),
+        ({"max_new_tokens": 1, "temperature": -0.1}, "temperature must be 0 or more"),
+        ({"max_new_tokens": 1, "temperature": float("nan")}, "temperature must be 0 or more"),
+        ({"max_new_tokens": 1, "stop": ("a", "")}, "empty stop string"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_when_made(options: dict[str, object], said: str) -> None:
+    """The place that made it is still on the stack, and the message names the request."""
+    with pytest.raises(ArgumentError, match=f"'q7': .*{said}"):
+        GenerationRequest("q7", "text", **options)  # type: ignore[arg-type]
+
+
+def test_the_nouns_load_no_torch() -> None:
+    """Others build requests and read completions in processes that compute nothing."""
+    code = (
+        "import sys, treadle.engine.requests, treadle.engine\n"
+        "assert treadle.engine.GenerationRequest is treadle.engine.requests.GenerationRequest\n"
+        "assert not {'torch', 'gguf', 'tokenizers', 'numpy'} & set(sys.modules)\n"
+        "assert 'Engine' in treadle.engine.__all__"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_torch_the_engine_gives_the_line_to_paste() -> None:
+    """The engine's packages are an extra; the error of a newcomer must say which."""
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from treadle.errors import MissingExtraError\n"
+        "import treadle.engine\n"
+        "try:\n    treadle.engine.Engine\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "the engine needs the package 'torch'" in run.stdout
+    assert "pip install 'treadle[engine]'" in run.stdout

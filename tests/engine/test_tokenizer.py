@@ -1,0 +1,125 @@
+"""Ids and chats against transformers' reading of the same file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.engine.engine import Engine
+from treadle.engine.requests import Message
+from treadle.engine.tokenizer import Tokenizer
+from treadle.engine.weights import open_gguf
+from treadle.errors import ArgumentError, ArtifactError, UnknownNameError
+
+TEXTS = (
+    "",
+    " ",
+    "Hello, world!",
+    "In 1776, 13 colonies; 3.14159 and 1,000,000 (or 10^6).",
+    "\n\n1. First\n\n2. Second\r\n\tindented",
+    "don't we'll THEY'RE it's 'quoted'",
+    "naïve café — “quotes” … ½ ² №",
+    "日本語 русский العربية हिन्दी 한국어",
+    "👩‍👩‍👧 🎉 e\u0301",
+    "    def f(x):\n        return x ** 2  # comment",
+    "<|im_start|>user\nHi<|im_end|>\n<|endoftext|> <repo_name>",
+    "a" * 300 + "  trailing   ",
+    "\x00\x01\x7f\u200b\ufeff",
+)
+
+
+@pytest.fixture(scope="module")
+def theirs(smollm_folder: Path, smollm_file: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(str(smollm_folder), gguf_file=smollm_file)
+
+
+@pytest.fixture(scope="module")
+def toy_tokenizer(toy_path: Path) -> Tokenizer:
+    return toy(toy_path)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_equal_the_reference(smollm: Engine, theirs: Any, text: str) -> None:
+    """One id off, and the model reads another text than it was trained on."""
+    ids = smollm.tokenizer.encode(text)
+    assert ids == theirs(text).input_ids
+    assert smollm.tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_any_text_has_the_ids_of_the_reference(smollm: Engine, theirs: Any, text: str) -> None:
+    """Whatever the script; a few bytes have no token in this vocabulary, and are lost on both sides alike."""
+    ids = smollm.tokenizer.encode(text)
+    assert ids == theirs(text).input_ids
+    assert smollm.tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+
+
+@settings(deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_a_vocabulary_with_all_bytes_loses_nothing(toy_tokenizer: Tokenizer, text: str) -> None:
+    """Byte-level pieces give back every text, of any script."""
+    assert toy_tokenizer.decode(toy_tokenizer.encode(text)) == text
+
+
+def test_chats_equal_the_reference(smollm: Engine, theirs: Any) -> None:
+    """The template decides what the model takes for a question and what for an answer."""
+    chats = (
+        (Message("user", "Hi"),),
+        (
+            Message("system", "Be short."),
+            Message("user", "  Hi\n"),
+            Message("assistant", "Yes?"),
+            Message("user", "{{x}}"),
+        ),
+    )
+    for chat in chats:
+        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+        assert smollm.tokenizer.render(chat) == theirs.apply_chat_template(
+            turns, add_generation_prompt=True, tokenize=False
+        )
+        expected = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
+        assert smollm.tokenizer.encode_chat(chat) == expected
+
+
+def toy(path: Path) -> Tokenizer:
+    return Tokenizer(open_gguf(path))
+
+
+def test_the_start_token_comes_where_the_file_asks_for_it(write_toy: Callable[..., Path]) -> None:
+    """Plain prompts begin with it; a chat's template writes its own."""
+    tokenizer = toy(write_toy(add_bos=True))
+    assert tokenizer.encode("the")[0] == 1
+    assert tokenizer.encode_chat((Message("user", "the"),)).count(1) == 2
+
+
+def test_a_refusal_of_the_template_is_the_callers_error(toy_path: Path) -> None:
+    """Templates raise for roles that they do not know."""
+    with pytest.raises(ArgumentError, match="refuses these messages: no tools"):
+        toy(toy_path).render((Message("tool", "x"),))
+
+
+def test_a_template_cannot_reach_out(write_toy: Callable[..., Path]) -> None:
+    """It comes with weights from anywhere, and runs here."""
+    path = write_toy(template="{{ messages.__class__.__mro__[1].__subclasses__() }}")
+    with pytest.raises(ArgumentError, match="unsafe"):
+        toy(path).render((Message("user", "x"),))
+
+
+def test_a_broken_or_missing_template_is_said(write_toy: Callable[..., Path]) -> None:
+    """A broken one at load, a missing one when a chat asks for it."""
+    with pytest.raises(ArtifactError, match="no template"):
+        toy(write_toy(template="{% for %}"))
+    with pytest.raises(ArgumentError, match="no chat template"):
+        toy(write_toy(template="")).render((Message("user", "x"),))
+
+
+def test_an_unknown_pre_tokeniser_is_named(write_toy: Callable[..., Path]) -> None:
+    """Another way of cutting gives other ids without any error."""
+    with pytest.raises(UnknownNameError, match=r"'llama-bpe'.*smollm"):
+        toy(write_toy(pre="llama-bpe"))

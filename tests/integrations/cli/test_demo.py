@@ -1,0 +1,68 @@
+"""The main job as a user starts it: whole, killed, and started again."""
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
+
+TREADLE = Path(sys.executable).with_name("treadle")
+
+
+def demo(folder: Path) -> subprocess.Popen[str]:
+    folder.mkdir(exist_ok=True)
+    command = [TREADLE, "demo", "--store", folder / "store", "--report", folder / "report.html"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(folder: Path) -> str:
+    process = demo(folder)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert (folder / "report.html").stat().st_size > 100_000
+    return output
+
+
+def kill_in(step: str, folder: Path, after: float) -> None:
+    """Start the demo and kill it some time after the step has started."""
+    process = demo(folder)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f"{step}  started" in line:
+            break
+    else:
+        pytest.fail(f"{step} never started")
+    # The moment of a kill is the point of this test; nothing is waited for.
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def artifacts(folder: Path) -> dict[str, str]:
+    """Every file of the store and its checksum; records hold times, and locks nothing."""
+    store = folder / "store"
+    return {
+        str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(store.rglob("*"))
+        if path.is_file() and path.name != ".record.json" and path.suffix != ".lock"
+    }
+
+
+def test_a_demo_killed_three_times_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    finish(undisturbed)
+    for step in ("tokens", "word_vectors", "names"):
+        kill_in(step, killed, after=chance.uniform(0, 2))
+    finish(killed)
+    assert artifacts(killed) == artifacts(undisturbed)
+    assert "12 cached" in finish(killed)
