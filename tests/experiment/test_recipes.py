@@ -12,7 +12,7 @@ from treadle.execution.results import Results
 from treadle.experiment import run
 from treadle.experiment.manifest_step import manifest_step
 from treadle.experiment.recipes import MANIFESTS, STATE_OF_THE_UNION, TopicMap, topic_map
-from treadle.experiment.tables import load
+from treadle.experiment.tables import column, load
 from treadle.integrations.report import render_report
 from treadle.integrations.report.collect import collect
 from treadle.kernel import Cached, Done
@@ -66,11 +66,11 @@ def test_the_numbers_of_the_steps_agree(recipe: TopicMap, finished: tuple[Result
     assigned = load(tables["clusters"], "assignments")
     assert set(assigned["id"].to_pylist()) <= set(passages["id"].to_pylist())
     over_time = load(tables["topics"], "over_time")
-    assert sum(over_time["passages"].to_pylist()) == len(assigned)
+    assert sum(column(over_time, "passages")) == len(assigned)
     growth = load(tables["growth"], "growth").to_pylist()
-    tokens = sum(len(row) for row in load(tables["tokens"], "rows")["tokens"].to_pylist())
-    assert growth[-1]["tokens"] == tokens == sum(load(tables["term_sums"], "sums")["count"].to_pylist())
-    assert growth[-1]["types"] == len(set(load(tables["term_sums"], "sums")["term"].to_pylist()))
+    tokens = sum(len(row) for row in column(load(tables["tokens"], "rows"), "tokens"))
+    assert growth[-1]["tokens"] == tokens == sum(column(load(tables["term_sums"], "sums"), "count"))
+    assert growth[-1]["types"] == len(set(column(load(tables["term_sums"], "sums"), "term")))
 
 
 def test_a_second_run_is_all_cached(recipe: TopicMap, finished: tuple[Results, Path]) -> None:

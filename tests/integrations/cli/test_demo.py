@@ -17,7 +17,14 @@ TREADLE = Path(sys.executable).with_name("treadle")
 
 def demo(folder: Path) -> subprocess.Popen[str]:
     folder.mkdir(exist_ok=True)
-    command = [TREADLE, "demo", "--store", folder / "store", "--report", folder / "report.html"]
+    command: list[str | Path] = [
+        TREADLE,
+        "demo",
+        "--store",
+        folder / "store",
+        "--report",
+        folder / "report.html",
+    ]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
