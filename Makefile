@@ -31,6 +31,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/kernel.py
+	$(BIN)/python bench/startup.py
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format
