@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from treadle.artifacts import code_hash
@@ -54,3 +55,13 @@ def test_no_source_is_no_statement() -> None:
     """What was typed at a prompt cannot be compared later, so it never counts as changed."""
     assert code_hash(make("def f(path): return 1")) == ""
     assert code_hash(len) == ""
+
+
+def test_a_file_that_was_edited_into_nonsense_is_no_source(tmp_path: Path) -> None:
+    """People edit a script while it runs: a step must not fail over that."""
+    file = tmp_path / "edited.py"
+    file.write_text("def f(path):\n    return 1\n")
+    space: dict[str, Any] = {}
+    exec(compile(file.read_text(), file, "exec"), space)
+    file.write_text('(\n"""')
+    assert code_hash(space["f"]) == ""

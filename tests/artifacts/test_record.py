@@ -70,3 +70,35 @@ def test_a_record_of_a_newer_treadle_is_not_guessed_at(tmp_path: Path) -> None:
     (tmp_path / RECORD_NAME).write_text(json.dumps({**content, "format": FORMAT + 1, "new": True}))
     with pytest.raises(ArtifactError, match=f"format {FORMAT + 1}, written by a newer treadle"):
         read_record(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"started": 5},
+        {"started": "yesterday"},
+        {"deps": None},
+        {"build": None},
+        {"seconds": "long"},
+        {"files": [{"path": 1, "bytes": 3, "sha256": "00"}]},
+        {"files": [{"path": "a", "bytes": "3", "sha256": "00"}]},
+    ],
+)
+def test_a_record_with_wrong_kinds_is_an_error_with_its_path(tmp_path: Path, wrong: Any) -> None:
+    """Found where they are used, they would end a run in the middle with an error that names no file."""
+    write_record(str(tmp_path), RECORD)
+    content = json.loads((tmp_path / RECORD_NAME).read_text())
+    (tmp_path / RECORD_NAME).write_text(json.dumps({**content, **wrong}))
+    with pytest.raises(ArtifactError, match=f"{tmp_path}/{RECORD_NAME}.*rm -r {tmp_path}"):
+        read_record(str(tmp_path))
+
+
+def test_a_record_that_is_no_file_or_endless_brackets_is_an_error_with_its_path(tmp_path: Path) -> None:
+    record = tmp_path / RECORD_NAME
+    record.write_text("[" * 100_000)
+    with pytest.raises(ArtifactError, match=str(record)):
+        read_record(str(tmp_path))
+    record.unlink()
+    record.mkdir()
+    with pytest.raises(ArtifactError, match=str(record)):
+        read_record(str(tmp_path))

@@ -1,6 +1,8 @@
 """Values come back from the record as they went in, types included."""
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,3 +96,46 @@ def test_a_class_that_has_changed_since_is_told(content: Any, words: str) -> Non
 def test_an_unknown_tag_is_refused() -> None:
     with pytest.raises(ArtifactError, match="'frob'"):
         decode_value({"frob": 1})
+
+
+@pytest.mark.parametrize("number", [2**63, -(10**5000), 10**5000 + 1], ids=["word", "minus", "plus"])
+def test_integers_of_any_length_are_kept(number: int) -> None:
+    """Python refuses to write more than 4,300 digits, which would lose the step that counted so far."""
+    assert decode_value(json.loads(json.dumps(encode_value([number])))) == [number]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [{}, {"int": 1}, {"datetime": "x"}, {"tuple": 5}, {"dict": []}, {"dataclass": [1]}, {"a": 1, "b": 2}],
+)
+def test_a_tree_that_is_no_value_is_an_error_of_the_artifact(tree: Any) -> None:
+    with pytest.raises(ArtifactError, match="value: "):
+        decode_value(tree)
+
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+from treadle.artifacts import decode_value, encode_value
+
+@dataclass
+class Found:
+    n: int
+
+if __name__ == "__main__":
+    tree = encode_value(Found(3))
+    assert tree == {"dataclass": ["some_script", "Found", {"n": 3}]}, tree
+    assert type(decode_value(tree)) is Found
+"""
+
+
+def test_a_dataclass_of_a_script_is_kept_under_the_name_it_is_imported_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step has one identity whether its module is run or imported, so its value has one form too."""
+    script = tmp_path / "some_script.py"
+    script.write_text(SCRIPT)
+    subprocess.run([sys.executable, script], check=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert decode_value({"dataclass": ["some_script", "Found", {"n": 3}]}).n == 3
+    sys.modules.pop("some_script")

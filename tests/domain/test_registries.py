@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -170,3 +171,56 @@ def test_heaps_law_is_found_again() -> None:
     assert fit == pytest.approx((12, 0.55))
     with pytest.raises(ArgumentError, match="two or more points"):
         heaps_fit([10], [5])
+
+
+def test_groups_that_were_null_at_first_get_their_type() -> None:
+    """The rows of a batch without any group tell nothing of the type of those to come."""
+    later = TermRegistry(pa.string())
+    later.add(["a"], "x")
+    for total in (TermRegistry(pa.null()) + later, later + TermRegistry(pa.null())):
+        assert total.to_table().to_pylist() == [{"term": "a", "group": "x", "count": 1, "documents": 1}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"k": [1], "n": [1]}, {"k": ["x"], "n": [1]}, "k has incompatible types"),
+        ({"k": [[1]], "n": [1]}, None, "expected single values as keys"),
+        ({"k": ["a"], "n": [2**60 + 1]}, {"k": ["a"], "n": [0.5]}, "integers among fractions"),
+    ],
+)
+def test_rows_that_do_not_go_together_are_refused(first: Any, second: Any, said: str) -> None:
+    """Files of one dataset drift; what Arrow says of it has to come as an error of the rows."""
+    fold = SumFold(("k",), ("n",))
+    with pytest.raises(ArgumentError, match=said):
+        for rows in (first, second):
+            fold.add(pa.table(rows))
+        fold.result()
+
+
+def test_sums_of_integers_and_fractions_and_of_dictionaries() -> None:
+    """Types that Arrow sums alone but not together."""
+    fold = SumFold(("n_sum",), ("n",))
+    fold.add(pa.table({"n_sum": pa.array(["a", "b"]).dictionary_encode(), "n": [1, 2]}))
+    fold.add(pa.table({"n_sum": ["a"], "n": [0.5]}))
+    fold.add(pa.table({"n_sum": pa.nulls(1), "n": pa.nulls(1)}))
+    assert fold.result().to_pydict() == {"n_sum": ["a", "b", None], "n": [1.5, 2.0, 0.0]}
+
+
+def test_null_is_no_term() -> None:
+    """An id for it would give it a vector, and every missing token with it."""
+    registry = {"term": ["a", None], "count": [1, 5], "documents": [1, 1]}
+    assert build_mapping([pa.table(registry)])["term"].to_pylist() == ["a"]
+    assert build_mapping([pa.table({**registry, "term": pa.nulls(2)})]).num_rows == 0
+
+
+def test_a_registry_with_fractions_is_refused() -> None:
+    registry = {"term": ["a"], "count": [1.5], "documents": [1]}
+    with pytest.raises(ArgumentError, match="counts as integers"):
+        build_mapping([pa.table(registry)])
+
+
+def test_a_registry_of_numbers_is_refused() -> None:
+    """Read as text they would be terms that no text has."""
+    with pytest.raises(ArgumentError, match="terms as text, got int64"):
+        build_mapping([pa.table({"term": [1], "count": [1], "documents": [1]})])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle.domain.columns import vector_column, vector_matrix
+from treadle.domain.columns import token_lists, vector_column, vector_matrix
 from treadle.domain.result import Counters, Reject
 from treadle.domain.transforms import EmbedTransform, TokenizeTransform
 from treadle.domain.word_weights import residual_idf
@@ -172,3 +172,46 @@ def test_vectors_survive_the_column_and_bad_ones_are_refused() -> None:
     for bad in ([[1.0], [1.0, 2.0]], [[1.0], None]):
         with pytest.raises(ArgumentError, match="one length without nulls"):
             vector_matrix(pa.array(bad))
+
+
+def test_groups_are_single_values() -> None:
+    with pytest.raises(ArgumentError, match="expected integers or strings to group by"):
+        TokenizeTransform(group_by="g")(batch_of(text=["a"], g=[[1]]))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("count", [None, 1], "'count' of the word vectors must hold integers"),
+        ("documents", [1, None], "'documents' of the word vectors must hold integers"),
+        ("vector", ["x", "y"], "must be lists of numbers"),
+        ("vector", [[1.0, None], [1.0, 2.0]], "must hold finite numbers"),
+        ("vector", [[1.0, float("nan")], [1.0, 2.0]], "must hold finite numbers"),
+    ],
+)
+def test_word_vectors_that_cannot_be_used_are_refused(column: str, values: list[Any], said: str) -> None:
+    """One of them makes every passage vector NaN, and every row would be filtered without a word."""
+    words = {"term": ["a", "b"], "count": [1, 1], "documents": [1, 1], "vector": [[1.0, 2.0], [2.0, 1.0]]}
+    with pytest.raises(ArgumentError, match=said):
+        EmbedTransform().bind({"vectors": pa.table({**words, column: values})})
+
+
+def test_smoothing_is_finite() -> None:
+    with pytest.raises(ArgumentError, match="smoothing must be above 0 and finite"):
+        EmbedTransform(smoothing=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("values", "found"), [(pa.array([[1]]), "list<item: int64>"), (pa.array(["a"]), "string")]
+)
+def test_tokens_are_lists_of_text(values: Any, found: str) -> None:
+    """A number in a column of texts is a bad row, so a column of numbers must not pass as one of texts."""
+    with pytest.raises(ArgumentError, match=f"'tokens' is {found}, expected lists of strings"):
+        token_lists(pa.RecordBatch.from_arrays([values], ["tokens"]), "tokens")
+
+
+@pytest.mark.parametrize("values", [pa.nulls(2), pa.array([[], None]), pa.array([["a"], None])])
+def test_tokens_that_are_not_there_are_null_or_empty(values: Any) -> None:
+    tokens = token_lists(pa.RecordBatch.from_arrays([values], ["tokens"]), "tokens")
+    assert tokens.type == pa.list_(pa.string())
+    assert tokens.to_pylist() == values.to_pylist()

@@ -91,7 +91,6 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
     """Writes a toy GGUF file, with what a test wants to be different about it."""
 
     def write(
-        sizes: ToySizes = ToySizes(),  # noqa: B008 - frozen
         *,
         tied: bool = True,
         seed: int = 0,
@@ -100,7 +99,9 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
         pre: str = "smollm",
         add_bos: bool = False,
         change: dict[str, np.ndarray[Any, Any] | None] | None = None,
+        **other_sizes: int,
     ) -> Path:
+        sizes = ToySizes(**other_sizes)
         path = tmp_path_factory.mktemp("toy") / "toy.gguf"
         writer = gguf.GGUFWriter(path, architecture)
         writer.add_block_count(sizes.layers)

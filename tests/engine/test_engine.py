@@ -1,6 +1,6 @@
 """The engine on a toy model: how requests end, and how one that fails leaves the others alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,6 +37,8 @@ def finish(engine: Engine, *requests: GenerationRequest) -> dict[str, Completion
         (ask("bad", "ab\ud800"), "no valid Unicode at character 2"),
         (ask("bad", (Message("tool", "x"),)), "no tools"),
         (ask("bad", (Message("user", "\udfff"),)), "no valid Unicode"),
+        (ask("bad", None), "a text, messages or token ids, got a NoneType"),  # type: ignore[arg-type]
+        (ask("bad", b"ab"), "a text, messages or token ids, got a bytes"),  # type: ignore[arg-type]
         (ask("bad", (Message("user", "x"), 5)), "a chat is made of messages, got 5"),  # type: ignore[arg-type]
     ],
 )
@@ -198,6 +200,106 @@ def test_a_failed_pass_takes_its_rows_and_no_others(
     assert found["0"].error == "the forward pass failed: out of memory"
     assert len(found["0"].token_ids) == 1
     assert all(len(found[rid].token_ids) == 2 for rid in ("4", "5"))
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("out of range"), MemoryError(), NotImplementedError("no kernel")]
+)
+def test_whatever_torch_raises_ends_the_rows_alone(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Its errors are of many kinds, and some say nothing."""
+    model, errors = toy_engine.node.model, [error]
+    scores = model.scores
+
+    def failing_once(hidden: torch.Tensor) -> torch.Tensor:
+        if errors:
+            raise errors.pop()
+        return scores(hidden)
+
+    monkeypatch.setattr(model, "scores", failing_once)
+    found = finish(toy_engine, *(ask(str(at)) for at in range(6)))
+    failed = {rid for rid, completion in found.items() if completion.finish_reason == "error"}
+    assert failed == {"0", "1", "2", "3"}
+    assert found["0"].error == f"the forward pass failed: {str(error) or 'MemoryError'}"
+
+
+def failing(error: Exception) -> Callable[..., object]:
+    def fail(*_: object) -> object:
+        raise error
+
+    return fail
+
+
+def test_a_request_that_cannot_be_opened_fails_alone(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resource that takes no more for one request says nothing about its neighbours."""
+    sampler = toy_engine.node.runner.resources["sampler"]
+    ingest = sampler.ingest
+
+    def refusing(rid: str, overrides: object) -> None:
+        ingest(rid, overrides)
+        if rid.endswith(":bad"):
+            raise ValueError("no")
+
+    monkeypatch.setattr(sampler, "ingest", refusing)
+    found = finish(toy_engine, ask("good"), ask("bad"), ask("also"))
+    assert found["bad"].error == "opening it failed: no"
+    assert found["good"].token_ids == found["also"].token_ids != ()
+    assert finish(toy_engine, ask("bad"))["bad"].finish_reason == "error"
+
+
+@pytest.mark.parametrize("ends", ["runs on", "leaves"])
+def test_a_resource_that_cannot_let_go_is_an_error_that_reaches_the_caller(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """The others are let go all the same, and the engine is free for the next call."""
+    with monkeypatch.context() as patch:
+        patch.setattr(toy_engine.node.runner.resources["sampler"], "remove", stuck_with("long"))
+        stream = toy_engine.generate([ask("short", new=1), ask("long"), ask("other")])
+        assert next(stream).id == "short"
+        with pytest.raises(OSError, match="stuck"):
+            list(stream) if ends == "runs on" else stream.close()
+    assert len(toy_engine.node.cache.ledger.free) == toy_engine.node.cache.ledger.total
+    assert finish(toy_engine, ask("a"))["a"].finish_reason == "length"
+
+
+def stuck_with(name: str) -> Callable[[str], None]:
+    def remove(rid: str) -> None:
+        if rid.endswith(name):
+            raise OSError("stuck")
+
+    return remove
+
+
+def test_the_first_error_is_kept_when_giving_back_fails_too(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What broke is what must be mended; what broke while cleaning up is a note on it."""
+    kv = toy_engine.node.runner.resources["kv"]
+    with monkeypatch.context() as patch:
+        patch.setattr(kv, "rollback", failing(EngineError("second")))
+        patch.setattr(kv, "plan", failing(EngineError("first")))
+        assert finish(toy_engine, ask("a"))["a"].error == "the forward pass failed: first"
+
+
+def test_two_engines_take_turns_on_one_node(toy_engine: Engine) -> None:
+    """Both count their requests from 0; one name for two requests would mix their caches."""
+    other = Engine(toy_engine.node, toy_engine.tokenizer, max_batch=2, token_budget=16)
+    alone = [finish(toy_engine, ask("a", prompt))["a"] for prompt in ("the inn", "other")]
+    first, second = (
+        engine.generate([ask("s", "x", 1), ask("a", prompt)])
+        for engine, prompt in ((toy_engine, "the inn"), (other, "other"))
+    )
+    assert [next(first).id, next(second).id] == ["s", "s"]
+    assert [next(first), next(second)] == alone
+
+
+def test_what_is_no_request_is_said_and_not_skipped(toy_engine: Engine) -> None:
+    """None in a stream looks like its end, and the rest would be lost without a word."""
+    with pytest.raises(ArgumentError, match="takes GenerationRequest records, got None"):
+        list(toy_engine.generate([None, ask("a")]))  # type: ignore[list-item]
 
 
 def test_a_plan_that_fails_leaves_nothing_reserved(

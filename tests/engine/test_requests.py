@@ -12,10 +12,17 @@ from treadle.errors import ArgumentError
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, got 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be a whole number of at least 1, got 0"),
         ({"max_new_tokens": 1, "temperature": -0.1}, "temperature must be 0 or more"),
         ({"max_new_tokens": 1, "temperature": float("nan")}, "temperature must be 0 or more"),
         ({"max_new_tokens": 1, "stop": ("a", "")}, "empty stop string"),
+        ({"max_new_tokens": 2.5}, "max_new_tokens must be a whole number of at least 1, got 2.5"),
+        ({"max_new_tokens": "5"}, "max_new_tokens must be a whole number of at least 1, got '5'"),
+        ({"max_new_tokens": 1, "temperature": "1"}, "temperature must be 0 or more and finite, got '1'"),
+        ({"max_new_tokens": 1, "stop": "ab"}, "stop must be a tuple of strings, got 'ab'"),
+        ({"max_new_tokens": 1, "stop": (5,)}, "stop must be a tuple of strings"),
+        ({"max_new_tokens": 1, "seed": 2**63}, "seed must be a whole number below"),
+        ({"max_new_tokens": 1, "seed": "s"}, "seed must be a whole number below"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_when_made(options: dict[str, object], said: str) -> None:

@@ -111,6 +111,17 @@ def test_a_template_cannot_reach_out(write_toy: Callable[..., Path]) -> None:
         toy(path).render((Message("user", "x"),))
 
 
+@pytest.mark.parametrize(
+    "template", ["{{ 1 / 0 }}", "{% for i in range(10**9) %}{% endfor %}", "{{ ''.x.y }}"]
+)
+def test_a_template_that_fails_in_any_way_is_the_requests_error(
+    write_toy: Callable[..., Path], template: str
+) -> None:
+    """It is a program: its division by zero must not end the requests beside it."""
+    with pytest.raises(ArgumentError, match="the chat template refuses these messages"):
+        toy(write_toy(template=template)).render((Message("user", "x"),))
+
+
 def test_a_broken_or_missing_template_is_said(write_toy: Callable[..., Path]) -> None:
     """A broken one at load, a missing one when a chat asks for it."""
     with pytest.raises(ArtifactError, match="no template"):

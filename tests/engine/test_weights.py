@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from treadle.engine.engine import Engine
 from treadle.engine.weights import locate, open_gguf
-from treadle.errors import ArtifactError, UnknownNameError, UsageError
+from treadle.errors import ArgumentError, ArtifactError, UnknownNameError, UsageError
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -67,6 +68,55 @@ def test_a_damaged_file_is_refused_or_still_a_model(toy_path: Path, tmp_path: Pa
         assert "rotten.gguf" in str(error)  # noqa: PT017 - both outcomes are right
     except UnknownNameError as error:
         assert "known: " in str(error)  # noqa: PT017
+
+
+def test_a_list_of_any_length_ends_with_the_file(toy_path: Path, tmp_path: Path) -> None:
+    """One bit in the length of a list of numbers, and reading it would not end in a lifetime."""
+    path = tmp_path / "rotten.gguf"
+    data = toy_path.read_bytes()
+    at = data.index(b"tokenizer.ggml.token_type") + len(b"tokenizer.ggml.token_type") + 4 + 4
+    path.write_bytes(data[: at + 7] + b"\x01" + data[at + 8 :])
+    with pytest.raises(ArtifactError, match=r"rotten\.gguf: cannot be read as GGUF"):
+        Engine.load(str(path))
+
+
+def test_words_and_merges_that_do_not_fit_are_refused(toy_path: Path, tmp_path: Path) -> None:
+    """The library's error has no kind of its own, and does not know the file."""
+    path = tmp_path / "rotten.gguf"
+    path.write_bytes(toy_path.read_bytes().replace(b"\0\0\0\0i n", b"\0\0\0\0i \x01"))
+    with pytest.raises(ArtifactError, match=r"rotten\.gguf: words and merges do not fit"):
+        Engine.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"heads": 0, "kv_heads": 0}, "whole groups per key head"),
+        ({"kv_heads": 3}, "whole groups per key head"),
+        ({"head_width": 7}, "must be even"),
+    ],
+)
+def test_sizes_of_no_model_are_refused_with_the_file(
+    write_toy: Callable[..., Path], sizes: dict[str, int], said: str
+) -> None:
+    """Found before any weight is read."""
+    with pytest.raises(ArtifactError, match=rf"toy\.gguf: .*{said}"):
+        Engine.load(str(write_toy(**sizes)))
+
+
+def test_tensors_that_nobody_reads_are_refused(write_toy: Callable[..., Path]) -> None:
+    """A model with biases, run without them, writes another model's text without any error."""
+    path = write_toy(change={"blk.0.attn_q.bias": np.ones(32, np.float32)})
+    with pytest.raises(ArtifactError, match=r"toy\.gguf: 1 tensors .*'blk\.0\.attn_q\.bias'"):
+        Engine.load(str(path))
+
+
+def test_a_context_of_billions_needs_no_memory(write_toy: Callable[..., Path]) -> None:
+    """Positions are kept as far as the cache goes; a cache for all of them is an argument out of range."""
+    path = str(write_toy(context=2**32 - 1))
+    assert Engine.load(path, cache_tokens=64).node.model.config.context == 2**32 - 1
+    with pytest.raises(ArgumentError, match="does not fit into memory"):
+        Engine.load(path, cache_tokens=2**60)
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:

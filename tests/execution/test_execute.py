@@ -1,16 +1,19 @@
 """One step, one owner, all or nothing: also when processes race or die."""
 
+import contextvars
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from treadle.artifacts import read_record
-from treadle.errors import ArtifactError, StepError
+from treadle.errors import ArtifactError, StepError, StepsFailedError
 from treadle.execution import StepRunner, StepSpec, load_value
 from treadle.execution.execute import execute
 from treadle.execution.lease import lease
@@ -180,8 +183,9 @@ def test_whoever_waits_for_a_lease_can_be_stopped(tmp_path: Path) -> None:
             raise AssertionError("it is taken")
 
     client = ThreadClient(1)
+    elsewhere = contextvars.copy_context()
     with lease(path):
-        job = client.submit(JobRequest("wait", take))
+        job = elsewhere.run(client.submit, JobRequest("wait", take))
         while job.status() is JobStatus.PENDING:
             time.sleep(0.001)
         job.terminate()
@@ -199,8 +203,9 @@ def test_whoever_waits_for_a_lease_holds_no_slot_of_the_client(tmp_path: Path) -
             return "had it"
 
     client = ThreadClient(1)
+    elsewhere = contextvars.copy_context()
     with lease(path):
-        job = client.submit(JobRequest("wait", take))
+        job = elsewhere.run(client.submit, JobRequest("wait", take))
         assert client.submit(JobRequest("other", lambda: 1)).result(10) == 1
     assert job.result(10) == "had it"
 
@@ -218,3 +223,74 @@ def test_twenty_threads_compute_one_step_once(tmp_path: Path) -> None:
         for job in jobs:
             job.result()
     assert log.read_text() == "x"
+
+
+def test_a_copied_record_is_no_output(tmp_path: Path) -> None:
+    """Whoever copies the folder of a dependency copies its record; listed, it would never stand again."""
+    source = StepSpec("source", lambda path: Path(path, "x").touch(), output_path_prefix=str(tmp_path))
+
+    def copy(path: str) -> None:
+        shutil.copytree(source.output_path, path, dirs_exist_ok=True)
+
+    step = StepSpec("copy", copy, output_path_prefix=str(tmp_path))
+    execute(source, {})
+    assert [each.path for each in execute(step, {})[1].files] == ["x"]
+    assert isinstance(execute(step, {})[0], Cached)
+
+
+def replace_by_a_file(path: str) -> None:
+    shutil.rmtree(path)
+    Path(path).touch()
+
+
+@pytest.mark.parametrize("body", [shutil.rmtree, replace_by_a_file])
+def test_a_step_that_removes_its_folder_is_told_so_and_can_run_again(tmp_path: Path, body: Any) -> None:
+    step = StepSpec("a", body, output_path_prefix=str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(StepError, match=f"step {step.id}: its output folder is gone"):
+            execute(step, {})
+
+
+def test_a_folder_that_is_a_link_is_replaced_and_what_it_points_to_is_kept(tmp_path: Path) -> None:
+    step = StepSpec("a", lambda path: None, output_path_prefix=str(tmp_path / "store"))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "kept").touch()
+    Path(step.output_path).parent.mkdir(parents=True)
+    Path(step.output_path).symlink_to(other)
+    execute(step, {})
+    assert not Path(step.output_path).is_symlink()
+    assert (other / "kept").exists()
+
+
+def test_a_place_that_holds_what_no_step_has_made_is_not_cleared(tmp_path: Path) -> None:
+    """A step begins in an empty folder; whoever names a folder full of data by hand must not lose it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    step = StepSpec(
+        "a", lambda path: None, output_path_prefix=str(tmp_path / "store"), override_output_path=str(data)
+    )
+    (data / "mine").touch()
+    for _ in range(2):
+        with pytest.raises(StepError, match="override_output_path: expected a new or empty folder"):
+            execute(step, {})
+    assert (data / "mine").exists()
+    (data / "mine").unlink()
+    execute(step, {})
+    (data / "mine").touch()
+    (data / ".record.json").unlink()
+    assert isinstance(execute(step, {})[0], Done), "it is the step's own folder now"
+
+
+@pytest.mark.timeout(20)
+def test_a_step_that_runs_itself_is_refused(tmp_path: Path) -> None:
+    """It would wait for its own lease for ever."""
+    steps: list[StepSpec] = []
+    middle = StepSpec(
+        "middle", lambda path: StepRunner().run(steps).outcomes and None, output_path_prefix=str(tmp_path)
+    )
+    steps.append(
+        StepSpec("a", lambda path: StepRunner().run([middle]) and None, output_path_prefix=str(tmp_path))
+    )
+    with pytest.raises(StepsFailedError, match="run from inside itself"):
+        StepRunner().run(steps)

@@ -106,3 +106,15 @@ def test_a_record_stands_while_its_files_do(tmp_path: Path) -> None:
     keep(step, record_of(step, "first"))
     keep(step, replace(record_of(step, "first"), fingerprint="other"))
     assert standing_record(step) is None, "another step was built there"
+
+
+def test_a_folder_or_a_loop_in_the_place_of_a_file_is_not_done(tmp_path: Path) -> None:
+    """A folder may have the size of the file whose place it took."""
+    step = StepSpec("a", noop, output_path_prefix=str(tmp_path))
+    folder = Path(step.output_path, "x")
+    folder.mkdir(parents=True)
+    keep(step, replace(record_of(step, "first"), files=(FileEntry("x", folder.stat().st_size, "00"),)))
+    assert standing_record(step) is None
+    folder.rmdir()
+    folder.symlink_to(folder)
+    assert standing_record(step) is None

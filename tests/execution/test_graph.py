@@ -102,3 +102,14 @@ def test_partials_and_methods_are_compared_by_what_they_are_bound_to() -> None:
     with pytest.raises(GraphError, match="different functions"):
         gather([spec("a", fn=partial(print, 2)), spec("a", fn=partial(print, 3))])
     assert len(gather([spec("a", fn=partial(print, 2)), spec("a", fn=partial(print, 2))]).steps) == 1
+
+
+def test_a_captured_variable_that_is_not_set_yet_is_no_crash() -> None:
+    def make() -> list[StepSpec]:
+        steps = [spec("a", fn=lambda path: later), spec("a", fn=lambda path: later)]
+        with pytest.raises(GraphError, match="different functions"):
+            gather(steps)
+        later: int = 1
+        return steps
+
+    assert len(make()) == 2

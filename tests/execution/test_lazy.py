@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from treadle import Artifact, Runtime, StepRunner, StepSpec, lower, step
-from treadle.errors import ArgumentError, IdentityError
+from treadle import Artifact, Runtime, StepRunner, StepSpec, lower, run, step
+from treadle.errors import ArgumentError, IdentityError, StepsFailedError
 from treadle.execution import Handle, StepContext
 
 if TYPE_CHECKING:
@@ -249,3 +249,43 @@ def test_a_store_can_be_chosen_when_lowering(tmp_path: Path) -> None:
     assert here.id == there.id
     assert there.output_path.startswith(f"{tmp_path}/other/words/")
     assert lower(handle) is here
+
+
+def test_a_captured_variable_that_changes_before_the_step_runs_is_refused(tmp_path: Path) -> None:
+    """A step in a loop sees the last turn of the loop: kept under the identity of the first, it is a lie."""
+
+    def build() -> list[Handle[int]]:
+        handles = []
+        for turn in range(3):
+
+            @step
+            def current() -> int:
+                return turn  # noqa: B023 - the mistake that is meant
+
+            handles.append(current())
+        return handles
+
+    with pytest.raises(
+        StepsFailedError, match=r"captured variable turn was 0 when .* and is 2 now"
+    ) as caught:
+        run(*build(), prefix=tmp_path)
+    assert [*caught.value.results.values()] == [2]
+
+
+def test_a_captured_variable_without_a_value_is_refused_by_name() -> None:
+    @step
+    def early() -> int:
+        return later
+
+    with pytest.raises(IdentityError, match="step 'early': later: the captured variable has no value yet"):
+        early()
+    later = 1
+
+
+def test_lowering_looks_at_each_edge_a_few_times_only(tmp_path: Path) -> None:
+    """Every step needs all before it: whoever looks again for each edge needs hours for a wide graph."""
+    handles: list[Handle[Any]] = []
+    for _ in range(150):
+        handles.append(count(list(handles)))
+    spec = lower(handles[-1], tmp_path)
+    assert len(spec.deps) == 149

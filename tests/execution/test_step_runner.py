@@ -1,12 +1,15 @@
 """The runner: in order, once, as many at a time as allowed, and honest about failures."""
 
 import contextvars
+import linecache
 import logging
 import os
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -454,3 +457,119 @@ def test_a_client_by_name_runs_the_steps(toy: Toy) -> None:
     with FrayClient() as client:
         step = toy.step("a", body=lambda: current_client() is client)
         assert StepRunner(fray_client=client).run([step])[step.id] is True
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+class MuteExit(SystemExit):
+    __str__ = __repr__ = Mute.__str__
+
+
+class Proud(Exception):
+    def add_note(self, note: str) -> None:
+        raise SystemExit(4)
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int = 1
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "error", [Mute(), MuteExit(), Proud("p"), Frozen(), KeyboardInterrupt(), StopIteration(1)]
+)
+def test_an_exception_of_any_kind_is_the_named_failure_of_its_step_only(
+    toy: Toy, error: BaseException
+) -> None:
+    """One exception that cannot be printed or noted must not cost the results of all other steps."""
+
+    def raise_it() -> None:
+        raise error
+
+    bad, good = toy.step("bad", body=raise_it), toy.step("good")
+    with pytest.raises(StepsFailedError) as caught:
+        StepRunner().run([bad, good, toy.step("after", bad)])
+    assert f"failed {bad.id}: {type(error).__name__}: " in str(caught.value)
+    assert caught.value.results[good.id] == "good"
+    [kept] = caught.value.exceptions
+    assert error in (kept, kept.__cause__)
+
+
+def test_the_message_of_very_many_failures_stays_readable(toy: Toy) -> None:
+    """A layer of failures above a layer of skips is a product; the outcomes have every culprit."""
+    sources = [toy.step(f"a{place:02}") for place in range(30)]
+    toy.fails = {each.name for each in sources}
+    sink = toy.step("sink", *sources)
+    with pytest.raises(StepsFailedError) as caught:
+        StepRunner().run([sink])
+    assert str(caught.value).splitlines()[-1].endswith(" and 20 more")
+    outcome = caught.value.results.outcomes[sink.id].outcome  # type: ignore[attr-defined]
+    assert set(outcome.because) == {each.id for each in sources}
+
+
+def test_outcomes_come_in_the_order_of_the_graph_whoever_ends_first(toy: Toy) -> None:
+    gate = threading.Event()
+    steps = [toy.step("a", body=lambda: gate.wait(20)), toy.step("b", body=gate.set), toy.step("c")]
+    assert [*StepRunner(3).run(reversed(steps)).outcomes] == [each.id for each in steps]
+
+
+def test_a_dependency_that_vanishes_meanwhile_is_never_read_as_nothing(toy: Toy) -> None:
+    """A body that lists the files of a folder that is gone would give an empty result, and keep it."""
+    a = toy.step("a")
+    StepRunner().run([a])
+    remove = toy.step("remove", body=lambda: shutil.rmtree(a.output_path))
+    b = toy.step("b", a, remove)
+    with pytest.raises(StepsFailedError, match=f"failed {b.id}: ArtifactError: .*run again to build it anew"):
+        StepRunner().run([b])
+    assert toy.ran_again([b]) == ["a", "b"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("client", [None, ThreadClient(1)])
+def test_ctrl_c_reaches_the_runs_inside_steps(toy: Toy, client: ThreadClient | None) -> None:
+    """Else a step that runs a hundred steps of its own goes through all of them after Ctrl-C."""
+
+    once = threading.Lock()
+
+    def inner() -> None:
+        if once.acquire(blocking=False):
+            os.kill(os.getpid(), signal.SIGINT)
+        while not stop_requested():
+            time.sleep(0.001)
+
+    def outer() -> int:
+        return len(StepRunner(2, client).run([toy.step(f"in{place}", body=inner) for place in range(9)]))
+
+    step = toy.step("outer", body=outer)
+    with pytest.raises(KeyboardInterrupt):
+        StepRunner(2, client).run([step])
+    assert 2 <= len(toy.ran) <= 3, "the outer step and those that had begun"
+    assert not Path(step.output_path, ".record.json").exists(), "half of it is not all of it"
+
+
+def test_the_code_is_hashed_before_anything_runs(tmp_path: Path) -> None:
+    """People edit a script while it runs: recorded is the code that ran, or drift goes unseen."""
+    script, store = tmp_path / "edited.py", str(tmp_path / "store")
+    script.write_text("def fn(path):\n    return 1\n")
+
+    def load() -> StepSpec:
+        space: dict[str, Any] = {}
+        exec(compile(script.read_text(), script, "exec"), space)
+        return StepSpec("late", space["fn"], [edit], output_path_prefix=store)
+
+    def rewrite(path: str) -> None:
+        script.write_text("def fn(path):\n    return 1 + 1\n")
+        linecache.checkcache(str(script))
+
+    edit = StepSpec("edit", rewrite, output_path_prefix=store)
+    StepRunner().run([load()])
+    events: list[Event] = []
+    step = load()
+    assert StepRunner(reporter=events.append).run([step])[step.id] == 1
+    assert CodeChanged(step.id, "late") in events

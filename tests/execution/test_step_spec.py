@@ -1,12 +1,14 @@
 """A step's identity and place follow from what it is, not from where or when it was made."""
 
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from treadle.errors import ArgumentError, IdentityError
-from treadle.execution import StepSpec
+from treadle.execution import StepSpec, step
 
 
 def noop(path: str) -> None:
@@ -96,3 +98,32 @@ def test_printing_a_deep_chain_is_short() -> None:
 def test_the_store_is_found_when_none_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREADLE_PREFIX", str(tmp_path))
     assert StepSpec("a", noop).output_path.startswith(f"{tmp_path}/a/")
+
+
+@pytest.mark.parametrize("path", ["/", "/store", "/some", "/some/store"])
+def test_a_place_that_holds_the_store_is_refused(path: str) -> None:
+    """A step begins in an empty folder, so it would clear every other one."""
+    with pytest.raises(ArgumentError, match="which holds the store"):
+        spec(override_output_path=path, output_path_prefix="/store" if path == "/store" else "/some/store")
+
+
+def make_items(path: str) -> Iterator[int]:
+    yield 1
+
+
+async def make_later(path: str) -> int:
+    return 1
+
+
+async def make_items_later(path: str) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("fn", [make_items, make_later, make_items_later, partial(make_items)])
+def test_a_function_whose_call_runs_nothing_is_refused(fn: Any) -> None:
+    """Found out when it runs, it has cost the steps before it, and its body never began."""
+    with pytest.raises(ArgumentError, match="step 'a': fn: expected an ordinary function"):
+        StepSpec("a", fn, output_path_prefix="/store")
+    if fn in (make_items, make_later):
+        with pytest.raises(ArgumentError, match=f"step {fn.__qualname__}: expected an ordinary function"):
+            step(fn)

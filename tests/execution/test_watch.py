@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -61,3 +62,14 @@ def test_an_error_of_the_work_is_raised_here() -> None:
 
     with pytest.raises(OSError, match="no room"):
         watch(work, lambda: None, print)
+
+
+def test_when_no_thread_is_to_be_had_the_run_ends_with_that_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for the events of a thread that never began would be for ever."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        watch(lambda report: None, lambda: None, print)

@@ -1,14 +1,17 @@
 """Jobs as threads: bounded, cooperative, and never deadlocked by their own children."""
 
+import asyncio
 import contextvars
 import threading
 import time
 from concurrent.futures import CancelledError
+from functools import partial
 
 import pytest
 
 from treadle.errors import ArgumentError, UsageError
 from treadle.fray import (
+    JobHandle,
     JobRequest,
     JobStatus,
     ThreadClient,
@@ -16,6 +19,7 @@ from treadle.fray import (
     set_current_client,
     stop_requested,
 )
+from treadle.kernel import carry
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -184,3 +188,100 @@ def test_a_client_that_was_shut_down_takes_no_jobs() -> None:
 def test_a_number_of_workers_that_is_none_is_refused(workers: object) -> None:
     with pytest.raises(ArgumentError, match="max_workers"):
         ThreadClient(workers)  # type: ignore[arg-type]
+
+
+def test_a_pending_child_of_a_stopped_job_never_starts() -> None:
+    """Else stopping a job that has queued a hundred children waits for all of them."""
+    started, seen = threading.Event(), list[int]()
+    client = ThreadClient(1)
+
+    def child(number: int) -> None:
+        seen.append(number)
+        started.set()
+        while not stop_requested():
+            time.sleep(0.001)
+
+    def parent() -> None:
+        jobs = [client.submit(JobRequest("child", partial(child, number))) for number in range(5)]
+        for each in jobs:
+            each.wait()
+
+    job = client.submit(JobRequest("parent", parent))
+    started.wait()
+    job.terminate()
+    job.wait(20)
+    assert seen == [0]
+
+
+def test_a_job_that_finds_no_thread_for_its_child_fails_and_the_child_still_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The slot and the child must not be lost together, or everything behind them waits for ever."""
+    client = ThreadClient(1)
+    children: list[JobHandle[int]] = []
+
+    def parent() -> None:
+        children.append(client.submit(JobRequest("child", lambda: 7)))
+
+        def refuse(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            children[0].result()
+
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        client.submit(JobRequest("parent", parent)).result(20)
+    assert children[0].result(20) == 7
+    assert client.submit(JobRequest("next", lambda: 8)).result(20) == 8
+
+
+@pytest.mark.timeout(20)
+def test_a_thread_of_a_job_that_waits_for_children_gives_up_the_slot_of_the_job() -> None:
+    """`asyncio.to_thread` waits elsewhere under the job's context, while the job waits for that thread."""
+    client = ThreadClient(1)
+
+    def wait_for_child() -> int:
+        return client.submit(JobRequest("child", lambda: 7)).result()
+
+    async def parent() -> int:
+        return sum(await asyncio.gather(*(asyncio.to_thread(wait_for_child) for _ in range(3))))
+
+    for _ in range(3):
+        assert client.submit(JobRequest("parent", lambda: asyncio.run(parent()))).result() == 21
+
+
+@pytest.mark.timeout(20)
+def test_a_thread_that_waits_beyond_the_end_of_its_job_leaves_the_slots_right() -> None:
+    """A slot counted twice would let two jobs run where one may."""
+    gate, waiting = threading.Event(), threading.Event()
+    client, other = ThreadClient(1), ThreadClient(1)
+    slow = other.submit(JobRequest("slow", gate.wait))
+
+    def wait_for_slow() -> None:
+        waiting.set()
+        slow.wait()
+
+    left: list[threading.Thread] = []
+
+    def leave_a_thread() -> None:
+        left.append(threading.Thread(target=carry(wait_for_slow)))
+        left[0].start()
+        waiting.wait()
+        time.sleep(0.05)
+
+    client.submit(JobRequest("leaving", leave_a_thread)).result()
+    running, most = 0, 0
+
+    def body() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        gate.set()
+        left[0].join()
+        time.sleep(0.01)
+        running -= 1
+
+    for job in [client.submit(JobRequest("body", body)) for _ in range(4)]:
+        job.result()
+    assert most == 1

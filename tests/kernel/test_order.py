@@ -154,3 +154,17 @@ def test_a_hundred_thousand_nodes_pass_through() -> None:
         frontier.done(key)
         count += 1
     assert count == len(graph)
+
+
+def test_many_failures_above_a_long_chain_cost_no_more_than_their_number() -> None:
+    """Walking the whole chain for each failure makes a broken layer as slow as the run itself."""
+    size = 3_000
+    graph: dict[str, list[str]] = {f"a{at:05}": [] for at in range(size)}
+    graph["b"] = list(graph)
+    graph |= {f"c{at:05}": [f"c{at - 1:05}" if at else "b"] for at in range(size)}
+    frontier = Frontier(graph)
+    lost = [len(frontier.lose(str(frontier.take()))) for _ in range(size)]
+    assert lost == [size + 1, *[0] * (size - 1)]
+    culprits = frontier.culprits
+    assert culprits["b"] == tuple(each for each in graph if each.startswith("a"))
+    assert all(culprits[key] is culprits["b"] for key in graph if key.startswith("c"))

@@ -1,5 +1,7 @@
 """What was taken is given back: in reverse, once, and the first error is the one that is told."""
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +76,18 @@ def test_an_undo_may_push_another() -> None:
     with Unwind() as unwind:
         unwind.push(lambda: unwind.push(log.append, "late"))
     assert log == ["late"]
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int = 1
+
+
+def test_an_error_that_takes_no_notes_does_not_stop_the_undoing() -> None:
+    """A frozen exception refuses notes; what was taken is given back all the same."""
+    log: list[str] = []
+    unwind = Unwind()
+    unwind.push(breaking, "first", log, False)
+    unwind.push(breaking, "second", log, True)
+    assert unwind.close(error := Frozen()) is error
+    assert log == ["second", "first"]

@@ -53,3 +53,9 @@ def test_a_number_of_any_length_does_not_break_the_reader() -> None:
 def test_a_value_written_out_reads_back(value: int | float | bool | None) -> None:
     """A placeholder inside a longer text must spell values as a manifest would."""
     assert read_word(write_word(value)) == value
+
+
+def test_a_number_too_long_to_be_written_out_stays_text() -> None:
+    """CPython refuses to print it, which would end any error message, and the digest, with an error."""
+    assert read_word("0x" + "f" * 6000) == "0x" + "f" * 6000
+    assert isinstance(read_word("0x" + "f" * 1000), int)

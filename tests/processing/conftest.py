@@ -49,7 +49,7 @@ class Workshop:
         return read_table(Dataset(backend, str((out or self.out) / output))).to_pylist()
 
     def quarantined(self) -> list[dict[str, Any]]:
-        path = self.out / "quarantine.jsonl"
+        path = self.out / "step.quarantine.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def visible(self) -> list[str]:

@@ -203,3 +203,35 @@ def test_counters_add_up_for_any_rows(
     for name in ("rows_in", "rows_out", "filtered", "rejected"):
         counted = outcome.metrics.counters.get(name, 0)
         assert counted == getattr(expected, name) == sum(each[name] for each in units)
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (lambda rows: None, "gave NoneType, expected a ProcessResult"),
+        (
+            lambda rows: ProcessResult(
+                {"rows": rows.slice(1)}, (), Counters(filtered=1, extra={"rows_in": 9})
+            ),
+            "rename",
+        ),
+        (lambda rows: ProcessResult({"rows": rows.take([0, 0, 1])}, (), Counters(filtered=-1)), "filtered"),
+    ],
+)
+def test_a_transform_cannot_invent_rows(workshop: Any, result: Any, said: str) -> None:
+    """A number below zero makes any sum right, and a further sum under a taken name any event wrong."""
+
+    @dataclass(frozen=True)
+    class Inventing:
+        side_inputs: ClassVar[tuple[str, ...]] = ()
+
+        def bind(self, side: Mapping[str, pa.Table]) -> Transform:
+            return result  # type: ignore[no-any-return]
+
+    name = f"inventing: {said}"
+    register_transform(name, Inventing)
+    workshop.rows("a", [{"text": "one"}, {"text": "two"}])
+    body = TOKENIZE.replace("{name: tokenize, keep: [id], min_tokens: 2}", f"{{name: '{name}'}}")
+    with pytest.raises(RunError, match=said):
+        workshop.run(body.replace(", registry: {backend: parquet, path: registry}", ""))
+    assert workshop.visible() == []

@@ -97,8 +97,8 @@ def test_unusable_vectors_are_rejected_with_their_lines(workshop: Any) -> None:
     assert [each["reason"] for each in found[:5]] == [
         "vector is null",
         "vector has 1 numbers, expected 2",
-        "vector holds a number that is null or not finite",
-        "vector holds a number that is null or not finite",
+        "vector holds a number that is null, not finite or too large",
+        "vector holds a number that is null, not finite or too large",
         "vector is empty",
     ]
 
@@ -157,3 +157,17 @@ def test_a_sample_is_even() -> None:
         hits[sample.rows[:, 0].astype(int)] += 1
     assert hits.sum() == 2000
     assert (np.abs(hits - 100) < 50).all()
+
+
+def test_vectors_that_cannot_be_measured_are_rejected(workshop: Any) -> None:
+    """Their squared length is beyond float32: they would become zero, or all distances NaN."""
+    workshop.rows("a", [{"vector": each} for each in ([1, 0], [1e25, 1], [0, 1], [1e300, 0], [1, 1])])
+    outcome = workshop.run(BODY + "    errors: {on_bad_row: quarantine}\n")
+    assert (outcome.counters.rows_out, outcome.counters.rejected) == (3, 2)
+    assert [each["line"] for each in workshop.quarantined()] == [2, 4]
+    assert "too large" in workshop.quarantined()[0]["reason"]
+
+
+def test_large_whole_numbers_are_rounded_as_fractions_are(workshop: Any) -> None:
+    workshop.rows("a", [{"vector": each} for each in ([2**40 + 1, 1], [1, 2**40 + 1], [1, 1])])
+    assert workshop.run(BODY).counters.rows_out == 3

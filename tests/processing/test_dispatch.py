@@ -129,10 +129,10 @@ def test_a_pattern_that_fails_after_writing_leaves_nothing(workshop: Any) -> Non
     outcome = workshop.run(TOKENIZE + "    errors: {on_bad_row: quarantine}\n")
     assert outcome.counters.rejected == 2
     assert workshop.visible() == [
-        "quarantine.jsonl",
         "rows/_manifest.json",
         "rows/part-00000.parquet",
         "rows/part-00001.parquet",
+        "step.quarantine.jsonl",
     ]
 
 
@@ -142,6 +142,32 @@ def test_an_account_that_does_not_add_up_is_not_committed(workshop: Any) -> None
     with pytest.raises(AccountError, match=r"step: 10 rows in, but 8 out \+ 1 filtered \+ 0 rejected"):
         workshop.run(body + "outputs: {rows: {backend: jsonl, path: rows}}\n")
     assert workshop.visible() == []
+
+
+@pytest.mark.parametrize("given", [None, 3, "rows"])
+def test_a_pattern_that_returns_something_else_is_told(workshop: Any, given: Any) -> None:
+    """Without counters there is no account, so there is nothing to commit."""
+    body = register(f"returning_{type(given).__name__}", lambda job: given)
+    with pytest.raises(RunError, match=f"returned {type(given).__name__}, expected Counters"):
+        workshop.run(body + "outputs: {rows: {backend: jsonl, path: rows}}\n")
+    assert workshop.visible() == []
+
+
+def test_counters_below_zero_do_not_add_up(workshop: Any) -> None:
+    body = register("negative", lambda job: Counters(rows_in=2, rows_out=4, filtered=-2))
+    with pytest.raises(AccountError):
+        workshop.run(body)
+
+
+def test_the_log_hears_of_the_end_when_the_sink_is_broken(workshop: Any) -> None:
+    """Two listeners: that one of them is deaf is no reason to leave the other without an end."""
+    body = register("logged", lambda job: Counters()) + 'metrics: {log: "log.jsonl"}\n'
+    with pytest.raises(RunError, match="no room"):
+        run_from_manifest(
+            workshop.manifest(body), RunContext.create("step", workshop.out), sink=BrokenAtTheEnd()
+        )
+    logged = (workshop.out / "log.jsonl").read_text()
+    assert logged.count("MetricsFinalized") == logged.count("RunEnded") == 1
 
 
 class BrokenAtTheEnd(RecordingSink):
@@ -265,6 +291,7 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "step_entries.py").write_text(ENTRY)
     (tmp_path / "broken_entries.py").write_text("import no_such_module_anywhere\n")
     monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "leaving_entries.py").write_text("raise SystemExit(0)\n")
     yield
     sys.modules.pop("step_entries", None)
 
@@ -300,6 +327,8 @@ def test_a_registered_run_type_wins_over_an_entry(workshop: Any, entries: Any) -
         ("step_entries:mian", "a callable of step_entries, found 'mian'; did you mean 'main'?"),
         ("step_entries.constant", "a callable of step_entries, found 'constant'"),
         ("no_such_module:main", "expected a module that can be imported"),
+        (".step_entries:main", "a module that can be imported"),
+        ("leaving_entries:main", "SystemExit: 0"),
         ("broken_entries:main", "No module named 'no_such_module_anywhere'"),
     ],
 )

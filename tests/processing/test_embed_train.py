@@ -147,3 +147,24 @@ def test_a_missing_mapping_is_placed(workshop: Any) -> None:
     prepare(workshop)
     with pytest.raises(ManifestError, match=r"inputs\.mapping: expected a dataset, which embed_train needs"):
         workshop.run(BODY.replace("mapping:", "mapping_:"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"count": [3, None, 5]}, "expected a count of at least 1"),
+        ({"count": [3, 0, 5]}, "expected a count of at least 1"),
+        ({"count": [1.5, 1.0, 1.0]}, "mapping.parquet: .*1.5"),
+        ({"count": ["x", "y", "z"]}, "mapping.parquet: Failed to parse"),
+        ({"term": ["c", "a", "a"]}, "expected each term once"),
+        ({"term": ["c", None, "a"]}, "expected each term once"),
+    ],
+)
+def test_a_mapping_that_cannot_be_right_is_refused(
+    workshop: Any, changed: dict[str, list[Any]], said: str
+) -> None:
+    """Each would train in silence: on NaN as the noise, or a term under one of its two ids."""
+    whole = {"term_id": [2, 0, 1], "term": ["c", "a", "b"], "count": [3, 4, 5]}
+    prepare(workshop, pa.table({**whole, **changed}))
+    with pytest.raises(RunError, match=said):
+        workshop.run(BODY)

@@ -124,3 +124,25 @@ def test_what_is_missing_or_unknown_is_placed(workshop: Any, body: str, field: s
         workshop.run(body)
     assert field in [each.field for each in caught.value.problems]
     assert all(each.line for each in caught.value.problems)
+
+
+def test_a_sum_that_does_not_fit_in_the_end_is_the_fault_of_the_rows(workshop: Any) -> None:
+    """Not of the request: no batch alone is too large, so it shows at the last merge."""
+    for name in ("a", "b"):
+        workshop.rows(name, [{"key": "k", "sort": 1, "n": 2**62}])
+    with pytest.raises(RunError, match=r"in/\*.jsonl: column 'n' adds up to 9.22e\+18"):
+        workshop.run(REDUCE)
+    assert workshop.visible() == []
+
+
+def test_drift_between_files_names_the_file(workshop: Any) -> None:
+    workshop.rows("a", [{"key": 1, "sort": 1, "n": 1}])
+    workshop.rows("b", [{"key": "x", "sort": 1, "n": 1}])
+    with pytest.raises(RunError, match=r"b.jsonl, lines 1 to 1: .*key has incompatible types"):
+        workshop.run(REDUCE)
+
+
+def test_a_registry_with_fractions_is_the_fault_of_the_rows(workshop: Any) -> None:
+    workshop.rows("a", [{"term": "sea", "count": 2.5, "documents": 1}])
+    with pytest.raises(RunError, match="counts as integers"):
+        workshop.run(MAPPING)

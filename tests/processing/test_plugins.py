@@ -76,6 +76,7 @@ def test_an_entry_point_is_loaded_once(site: Path, entry: str, loads: list[str])
     [
         ("import no_such_package_at_all", "ModuleNotFoundError: No module named 'no_such_package_at_all'"),
         ("1 / 0", "ZeroDivisionError"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
         (
             "from treadle.ext import register_pattern_runner\nregister_pattern_runner('partition', print)",
             "the run type 'partition' is already registered",

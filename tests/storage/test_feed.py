@@ -208,3 +208,26 @@ def test_no_reading_order_depends_on_the_hash_seed(tmp_path: Path) -> None:
         for seed in ("1", "2")
     }
     assert len(seen) == 1
+
+
+def test_a_table_whose_files_do_not_go_together_is_named(tmp_path: Path) -> None:
+    """Such a table is a side input: the error must lead to its files, not into Arrow."""
+    put(tmp_path / "a.jsonl", b'{"id": 1}')
+    put(tmp_path / "b.jsonl", b'{"id": "x"}')
+    with pytest.raises(ArtifactError, match=r"do not go together: .*id has incompatible types"):
+        read_table(Dataset("jsonl", str(tmp_path)))
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_is_named_like_data_is_not_passed_over(tmp_path: Path, kind: str) -> None:
+    """The rows of a link whose file is gone would be missing from the result, and nobody told."""
+    put(tmp_path / "a.jsonl", b'{"id": 1}')
+    path = tmp_path / "b.jsonl"
+    path.symlink_to("nowhere") if kind == "link" else os.mkfifo(path)
+    with pytest.raises(ArgumentError, match=r"b.jsonl: expected a file, found a link to nothing"):
+        list_units(Dataset("jsonl", str(tmp_path)))
+
+
+def test_a_scheme_that_cannot_be_read_is_a_wrong_request() -> None:
+    with pytest.raises(ArgumentError, match=r"cannot read nope://rows: .*nope"):
+        list_units(Dataset("jsonl", "nope://rows"))

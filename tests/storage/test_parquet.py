@@ -94,13 +94,20 @@ def test_a_flipped_byte_in_the_rows_is_found(
     assert rows.num_rows == TABLE.num_rows or [bad.line for each in batches for bad in each.bad] == [0]
 
 
-def test_text_that_is_not_utf8_is_found(tmp_path: Path) -> None:
-    """Parquet files of other writers can hold bytes that would break whoever reads the text."""
-    text = pa.array([b"fine", b"\xff"]).cast(pa.binary()).view(pa.string())
-    pq.write_table(pa.table({"text": text}), tmp_path / "a.parquet")
-    [batch] = parquet_batches(tmp_path / "a.parquet")
-    assert batch.rows.num_rows == 0
-    assert "UTF8" in batch.bad[0].reason
+def test_text_that_is_not_utf8_costs_its_row_only(tmp_path: Path) -> None:
+    """Parquet files of other writers hold such bytes; the rows around them are as good as any."""
+    text = pa.array([b"fine", b"\xff", b"as well", b"later"]).cast(pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"id": range(4), "text": text}), tmp_path / "a.parquet")
+    batches = parquet_batches(tmp_path / "a.parquet", 3)
+    assert [each.rows.to_pydict() for each in batches] == [
+        {"id": [0, 2], "text": ["fine", "as well"]},
+        {"id": [3], "text": ["later"]},
+    ]
+    assert [each.lines for each in batches] == [(1, 3), (4,)]
+    [bad] = batches[0].bad
+    assert (bad.line, batches[1].bad) == (2, ())
+    assert "column text" in bad.reason
+    assert "UTF8" in bad.reason
 
 
 def test_a_file_that_is_not_there_is_an_error_not_a_bad_row(tmp_path: Path) -> None:
@@ -144,3 +151,19 @@ def test_long_rows_make_small_row_groups(tmp_path: Path) -> None:
     long = pa.table({"text": ["x" * 2**20] * 40})
     path = write_part(tmp_path / "a.parquet", long, long, long)
     assert pq.read_metadata(path).num_row_groups == 2
+
+
+def test_a_column_that_appears_twice_is_refused_where_it_is_read(tmp_path: Path) -> None:
+    """Nobody could say which of the two is meant; a column that nobody reads harms nobody."""
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ArtifactError, match="column 'a' appears 2 times"):
+        parquet_batches(tmp_path / "a.parquet")
+    [batch] = parquet_batches(tmp_path / "a.parquet", columns=("b", "b"))
+    assert batch.rows.to_pydict() == {"b": [3]}
+
+
+def test_batches_beyond_any_number_of_rows(tmp_path: Path) -> None:
+    """A manifest may say any whole number; Arrow takes those of 64 bits only."""
+    [batch] = parquet_batches(write_part(tmp_path / "a.parquet", TABLE), 10**30)
+    assert batch.rows.num_rows == 5000

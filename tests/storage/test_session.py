@@ -417,3 +417,31 @@ def test_a_committed_folder_is_a_dataset_to_other_tools(tmp_path: Path) -> None:
     """The manifest inside must not be in the way of whoever reads the whole folder."""
     write_everything(tmp_path)
     assert pq.read_table(tmp_path / "table").num_rows == 6
+
+
+def test_two_spellings_of_one_path_are_one_path(tmp_path: Path) -> None:
+    """The second output would clear what the first has staged."""
+    with pytest.raises(ArgumentError, match="paths apart"):
+        Session({"a": Dataset("jsonl", str(tmp_path / "x")), "b": Dataset("jsonl", f"{tmp_path}/y/../x")})
+
+
+def test_the_root_of_the_file_system_is_taken() -> None:
+    """It has no name, so nothing can be staged beside it."""
+    with pytest.raises(ArtifactError, match="already there"):
+        Session({"a": Dataset("jsonl", "/")})
+
+
+def test_an_output_below_a_file_says_so_and_nothing_else(tmp_path: Path) -> None:
+    """The clean-up of what could not be made must not add errors of its own."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="Not a directory") as caught:
+        Session({"a": Dataset("jsonl", str(tmp_path / "file" / "a"))})
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_bad_row_of_a_file_with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """A name the system allows must not cost the run."""
+    with Session({}, quarantine=str(tmp_path / "bad.jsonl")) as session:
+        session.reject(BadRow("\udcff.jsonl", 1, "not JSON", "x"))
+        session.commit()
+    assert json.loads((tmp_path / "bad.jsonl").read_bytes())["source"] == "\udcff.jsonl"

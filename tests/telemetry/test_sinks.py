@@ -121,3 +121,16 @@ def test_the_other_sinks_are_sinks() -> None:
         sink.close()
     assert recording.events == [START, END]
     assert recording.closed
+
+
+def test_a_param_that_is_not_utf8_is_logged(tmp_path: Path) -> None:
+    """An argument of the command line can be any bytes; Python gives those that are no text as surrogates."""
+    sink = LogSink(tmp_path / "log.jsonl")
+    sink.emit(RunStarted("r1", "s", "partition", params={"path": "\udcff"}))
+    sink.close()
+    assert json.loads((tmp_path / "log.jsonl").read_bytes())["params"] == {"path": "\udcff"}
+
+
+def test_a_log_path_with_a_nul_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"cannot write the log .*null byte"):
+        LogSink(f"{tmp_path}/a\0b")

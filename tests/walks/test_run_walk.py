@@ -166,7 +166,8 @@ def test_every_row_of_the_corpus_is_accounted_for(walked: Walked) -> None:
     counters = outcomes["partition"].counters
     assert (counters.rows_in, counters.rows_out, counters.filtered, counters.rejected) == (146, 144, 0, 2)
     assert table(root, "partition", "rows").num_rows == 144
-    bad = [json.loads(line) for line in (root / "partition" / "quarantine.jsonl").read_text().splitlines()]
+    quarantine = root / "partition" / "walk.partition.quarantine.jsonl"
+    bad = [json.loads(line) for line in quarantine.read_text().splitlines()]
     assert [(Path(each["source"]).name, each["line"]) for each in bad] == [
         ("part-1.jsonl.gz", 3),
         ("part-1.jsonl.gz", 50),

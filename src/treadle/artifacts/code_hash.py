@@ -7,11 +7,13 @@ import functools
 import hashlib
 import inspect
 import textwrap
+import tokenize
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-_WITH_DOCSTRING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# The file may be another one than was imported, so that its lines say anything.
+_NO_SOURCE = (OSError, TypeError, IndexError, SyntaxError, tokenize.TokenError)
 
 
 def code_hash(fn: Callable[..., Any]) -> str:
@@ -34,7 +36,7 @@ def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
 def _of_code(code: CodeType) -> str:
     try:
         source = textwrap.dedent(inspect.getsource(code))
-    except (OSError, TypeError):  # typed into a prompt, or generated: nothing to compare later
+    except _NO_SOURCE:  # typed into a prompt, generated, or edited since: nothing to compare later
         return ""
     return hashlib.sha256(_normalised(source).encode()).hexdigest()
 
@@ -42,7 +44,7 @@ def _of_code(code: CodeType) -> str:
 def _normalised(source: str) -> str:
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # a lambda in the middle of an expression: its lines are no statement
+    except (SyntaxError, ValueError):  # a lambda in the middle of an expression: its lines are no statement
         return "\n".join(line.strip() for line in source.splitlines())
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(

@@ -54,10 +54,11 @@ def canonical(value: object, path: str = "value") -> Json:
 
 def type_name(thing: Any) -> str:
     """`module.Class`, or `module.function`; in a script run as `__main__`, as if it were imported."""
-    return f"{_module_name(thing.__module__)}.{thing.__qualname__}"
+    return f"{module_name(thing.__module__)}.{thing.__qualname__}"
 
 
-def _module_name(name: str) -> str:
+def module_name(name: str) -> str:
+    """The name of a module; that of a script run as `__main__` as if it were imported."""
     main = sys.modules.get("__main__")
     if name != "__main__" or main is None:
         return name

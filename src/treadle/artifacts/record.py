@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from treadle.errors import ArtifactError
 
 RECORD_NAME = ".record.json"
 FORMAT = 1
+
+_TEXTS = ("build", "step_id", "name", "fingerprint", "code_hash", "path", "sha256")
+_KINDS = {**dict.fromkeys(_TEXTS, str), "bytes": int, "deps": dict, "seconds": int | float}
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def read_record(output_path: str) -> Record | None:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise _corrupt(path, str(error)) from error
     return _parsed(path, content)
 
@@ -94,9 +98,20 @@ def _parsed(path: Path, content: Any) -> Record:
         )
     try:
         content["files"] = tuple(FileEntry(**each) for each in content["files"])
-        return Record(**content)
-    except (KeyError, TypeError) as error:
+        record = Record(**content)
+        datetime.fromisoformat(record.started)
+    except (KeyError, TypeError, ValueError) as error:
         raise _corrupt(path, str(error)) from error
+    _check_kinds(path, record)
+    for file in record.files:
+        _check_kinds(path, file)
+    return record
+
+
+def _check_kinds(path: Path, part: Record | FileEntry) -> None:
+    for name, kind in _KINDS.items():
+        if hasattr(part, name) and not isinstance(found := getattr(part, name), kind):
+            raise _corrupt(path, f"{name}: expected {getattr(kind, '__name__', kind)}, got {found!r}")
 
 
 def _corrupt(path: Path, reason: str) -> ArtifactError:

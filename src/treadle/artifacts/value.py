@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from treadle.artifacts.fingerprint import Json
+from treadle.artifacts.fingerprint import Json, module_name
 from treadle.errors import ArtifactError
 
 
@@ -34,20 +34,30 @@ def decode_value(tree: Json) -> Any:
     """The value that `encode_value` made `tree` from.
 
     Raises:
-        ArtifactError: a dataclass in it cannot be found any more, or has other fields now.
+        ArtifactError: a dataclass in it cannot be found any more, or has other fields now, or `tree`
+            is none that `encode_value` made.
     """
+    try:
+        return _decode(tree)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise ArtifactError(f"value: it cannot be read back: {type(error).__name__}: {error}") from error
+
+
+def _decode(tree: Json) -> Any:
     if isinstance(tree, list):
-        return [decode_value(each) for each in tree]
+        return [_decode(each) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    tag, content = next(iter(tree.items()))
+    [(tag, content)] = tree.items()
     return _decode_tagged(tag, content)
 
 
 def _encode(value: Any, where: str) -> Json:
     kind = type(value)
-    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
+    if value is None or kind in (bool, str) or (kind is float and math.isfinite(value)):
         return value  # type: ignore[no-any-return]
+    if kind is int:  # Python refuses to write very long integers in decimal, but never in hex
+        return int(value) if value.bit_length() < 64 else {"int": hex(value)}
     if kind is float:
         return {"float": str(value)}
     if kind in (list, tuple):
@@ -69,7 +79,7 @@ def _encode_object(value: Any, where: str) -> Json:
             field.name: _encode(getattr(value, field.name), f"{where}.{field.name}")
             for field in dataclasses.fields(value)
         }
-        return {"dataclass": [kind.__module__, kind.__qualname__, fields]}
+        return {"dataclass": [module_name(kind.__module__), kind.__qualname__, fields]}
     raise ArtifactError(
         f"{where}: a value of type {kind.__module__}.{kind.__qualname__} cannot be kept. "
         "Expected None, bool, int, float, str, list, tuple, dict with str keys, Path, datetime, Artifact, "
@@ -79,12 +89,14 @@ def _encode_object(value: Any, where: str) -> Json:
 
 def _decode_tagged(tag: str, content: Any) -> Any:
     match tag:
+        case "int":
+            return int(content, 16)
         case "float":
             return float(content)
         case "tuple":
-            return tuple(decode_value(each) for each in content)
+            return tuple(_decode(each) for each in content)
         case "dict":
-            return {key: decode_value(each) for key, each in content.items()}
+            return {key: _decode(each) for key, each in content.items()}
         case "path":
             return Path(content)
         case "datetime":
@@ -104,13 +116,15 @@ def _decode_dataclass(module: str, qualname: str, fields: dict[str, Json]) -> ob
         )
     value = object.__new__(cls)
     for name, each in fields.items():  # past __init__, which may do more than assign
-        object.__setattr__(value, name, decode_value(each))
+        object.__setattr__(value, name, _decode(each))
     return value
 
 
 def _find_dataclass(module: str, qualname: str) -> Any:
     try:
-        found: Any = importlib.import_module(module)
+        # What ran as a script was kept under the name it is imported by, so that both can read it.
+        is_main = module == module_name("__main__")
+        found: Any = importlib.import_module("__main__" if is_main else module)
         for name in qualname.split("."):
             found = getattr(found, name)
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Vectors as columns: matrices of float32 in and out of Arrow."""
+"""Vectors and tokens as columns: matrices of float32 in and out of Arrow, lists of text out of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,35 @@ def vector_column(vectors: NDArray[np.float32]) -> pa.FixedSizeListArray[Any, An
 def vector_matrix(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.float32]:
     """A column of equally long lists of numbers as a matrix (n, d) of float32.
 
-    Raises ArgumentError when it holds nulls or lists of different lengths.
+    Raises ArgumentError when it holds anything else: nulls, lists of different lengths, numbers not finite.
     """
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not hasattr(column.type, "value_type") or not _is_number(column.type.value_type):
+        raise ArgumentError(f"vectors must be lists of numbers, got {column.type}")
     lengths = pc.unique(pc.list_value_length(column))
     if column.null_count or len(lengths) > 1:
         raise ArgumentError(
             f"vectors must be lists of one length without nulls, got lengths {lengths.to_pylist()}"
         )
-    flat = pc.list_flatten(column).cast(pa.float32()).to_numpy(zero_copy_only=False)
+    flat = pc.list_flatten(column).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
+    if not np.isfinite(flat).all():  # a null is NaN here
+        raise ArgumentError("vectors must hold finite numbers, got a null, a NaN or an infinity")
     return flat.reshape(len(column), -1) if len(column) else np.empty((0, 0), np.float32)
+
+
+def token_lists(batch: pa.RecordBatch, column: str) -> pa.Array[Any]:
+    """The column as list<string>. Raises ArgumentError when it is anything else."""
+    kind = batch.schema.field(column).type
+    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
+    if not (pa.types.is_null(inner) or (inner != kind and is_text(inner))):
+        raise ArgumentError(f"column {column!r} is {kind}, expected lists of strings")
+    return batch[column].cast(pa.list_(pa.string()))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether the values are strings, or all null."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from treadle.domain.columns import is_text
 from treadle.domain.reduce import SumFold
 from treadle.errors import ArgumentError
 
@@ -30,21 +31,33 @@ def build_mapping(
     """Sum the registries and number the terms by count, largest first, then by term (in code point order).
 
     The ids depend on the sums alone, whatever the number and the order of the registries. Terms below
-    `min_count` or in `drop` get no id; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
+    `min_count` or in `drop` get no id, nor does null; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
 
-    Raises ArgumentError for limits below 1 or a registry without the columns term, count, documents.
+    Raises ArgumentError for limits below 1, or a registry without the columns term (text), count and
+    documents (integers).
     """
     if min_count < 1 or (max_terms is not None and max_terms < 1):
         raise ArgumentError(f"min_count and max_terms must be at least 1, got {min_count} and {max_terms}")
     totals = SumFold(("term",), ("count", "documents"))
     for registry in registries:
         totals.add(registry)
-    table = totals.result()
-    if not table.num_rows:
-        return MAPPING_SCHEMA.empty_table()
-    dropped = pc.is_in(table["term"], value_set=pa.array(sorted(drop), pa.string()))
+    table = _typed(totals.result())
+    dropped = pc.is_in(table["term"], value_set=pa.array([None, *sorted(drop)], pa.string()))
     wanted = pc.and_not(pc.greater_equal(table["count"], pa.scalar(min_count)), dropped)
     table = table.filter(wanted).sort_by([("count", "descending"), ("term", "ascending")])
     table = table.slice(0, max_terms)
     ids = pa.array(range(table.num_rows), pa.int32())
     return table.add_column(0, "term_id", ids).select(MAPPING_SCHEMA.names).cast(MAPPING_SCHEMA)
+
+
+def _typed(totals: pa.Table) -> pa.Table:
+    """The sums under the types of the mapping."""
+    schema = pa.schema(_FIELDS[1:])
+    if not totals.num_columns:
+        return schema.empty_table()
+    if not is_text(totals.schema.field("term").type):
+        raise ArgumentError(f"a registry holds terms as text, got {totals.schema.field('term').type}")
+    try:
+        return totals.cast(schema)
+    except pa.ArrowException as error:
+        raise ArgumentError(f"a registry holds counts as integers: {error}") from error

@@ -31,20 +31,25 @@ class SumFold:
         self.sums = tuple(sums)
         self._parts: list[pa.Table] = []
         self._waiting = 0
+        self._schema = pa.schema([])
 
     def add(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take in a batch; columns beyond keys and sums are left aside.
 
-        Raises ArgumentError when a column is missing or cannot be summed.
+        Raises ArgumentError when a column is missing, cannot be summed, or is of another kind than before.
         """
         part = self._aggregate(self._checked(pa.table(batch)))
+        self._schema = _unified(self._schema, part.schema)
         self._parts.append(part)
         self._waiting += part.num_rows
         if self._waiting > max(_MOST_WAITING, self._parts[0].num_rows):
             self._merge()
 
     def result(self) -> pa.Table:
-        """Keys then sums, sorted by keys, nulls last; a table without columns when nothing was added."""
+        """Keys then sums, sorted by keys, nulls last; a table without columns when nothing was added.
+
+        Raises ArgumentError when a sum does not fit.
+        """
         self._merge()
         if not self._parts:
             return pa.table({})
@@ -55,7 +60,7 @@ class SumFold:
             if name not in table.column_names:
                 raise ArgumentError(f"no column {name!r} to reduce; the rows have {table.column_names}")
         table = table.select([*self.keys, *self.sums])
-        kinds = [table.schema.field(key) for key in self.keys]
+        kinds = [pa.field(key, _key_type(key, table.schema.field(key).type)) for key in self.keys]
         kinds += [pa.field(name, _sum_type(name, table.schema.field(name).type)) for name in self.sums]
         return table.cast(pa.schema(kinds))
 
@@ -63,15 +68,20 @@ class SumFold:
         for name in self.sums:
             _check_room(name, table[name])
         # One thread: the order of the groups and of float additions must not depend on the machine.
-        grouped = table.group_by(list(self.keys), use_threads=False)
-        sums = grouped.aggregate([(name, "sum", _NULL_IS_NOTHING) for name in self.sums])
-        made = [*self.keys, *(f"{name}_sum" for name in self.sums)]
-        return sums.select(made).rename_columns([*self.keys, *self.sums])
+        # By numbers, since the names that Arrow makes for the sums could be those of keys.
+        keys = [f"k{at}" for at in range(len(self.keys))]
+        values = [f"v{at}" for at in range(len(self.sums))]
+        grouped = table.rename_columns([*keys, *values]).group_by(keys, use_threads=False)
+        sums = grouped.aggregate([(name, "sum", _NULL_IS_NOTHING) for name in values])
+        return sums.select([*keys, *(f"{name}_sum" for name in values)]).rename_columns(table.column_names)
 
     def _merge(self) -> None:
         if len(self._parts) > 1:
-            # Permissive: the keys of a batch without any value have no type yet.
-            together = pa.concat_tables(self._parts, promote_options="permissive")
+            try:
+                # Permissive: the keys of a batch without any value have no type yet.
+                together = pa.concat_tables(self._parts, promote_options="permissive")
+            except pa.ArrowInvalid as error:
+                raise ArgumentError(f"integers among fractions: {error}") from error
             self._parts = [self._aggregate(together)]
         self._waiting = 0
 
@@ -90,3 +100,16 @@ def _sum_type(name: str, kind: pa.DataType) -> pa.DataType:
     if pa.types.is_floating(kind):
         return pa.float64()
     raise ArgumentError(f"column {name!r} is {kind}, expected a number to sum")
+
+
+def _key_type(name: str, kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_nested(kind):
+        raise ArgumentError(f"column {name!r} is {kind}, expected single values as keys")
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _unified(known: pa.Schema, found: pa.Schema) -> pa.Schema:
+    try:
+        return pa.unify_schemas([known, found], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ArgumentError(f"the rows are of another kind than those before: {error}") from error

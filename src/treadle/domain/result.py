@@ -44,8 +44,9 @@ class Counters:
 
     @property
     def balanced(self) -> bool:
-        """Whether every row is accounted for: in = out + filtered + rejected."""
-        return self.rows_in == self.rows_out + self.filtered + self.rejected
+        """Whether every row is accounted for: in = out + filtered + rejected, none of them below 0."""
+        parts = (self.rows_out, self.filtered, self.rejected)
+        return min(parts) >= 0 and self.rows_in == sum(parts)
 
 
 @dataclass(frozen=True)

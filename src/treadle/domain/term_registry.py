@@ -37,7 +37,11 @@ class TermRegistry:
         self.documents[group].update(dict.fromkeys(terms, 1))
 
     def __add__(self, other: TermRegistry) -> TermRegistry:
-        total = TermRegistry(self.group_type or other.group_type)
+        # The groups of the rows so far may all have been null, which have no type yet.
+        unknown = self.group_type is None or pa.types.is_null(self.group_type)
+        total = TermRegistry(
+            other.group_type if unknown and other.group_type is not None else self.group_type
+        )
         for each in (self, other):
             for mine, theirs in ((total.counts, each.counts), (total.documents, each.documents)):
                 for group, counted in theirs.items():

@@ -7,6 +7,7 @@ empty is counted as filtered.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treadle.domain.columns import vector_column
+from treadle.domain.columns import token_lists, vector_column
 from treadle.domain.result import Counters, ProcessResult, Reject, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.domain.text import Normalization, tokenize
@@ -57,6 +58,10 @@ class TokenizeTransform:
     def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
         """Tokenize one batch. Raises ArgumentError when a column is missing."""
         _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
+        if self.group_by and pa.types.is_nested(kind := batch.schema.field(self.group_by).type):
+            raise ArgumentError(
+                f"column {self.group_by!r} is {kind}, expected integers or strings to group by"
+            )
         groups = batch[self.group_by].to_pylist() if self.group_by else [None] * batch.num_rows
         registry = TermRegistry(batch[self.group_by].type if self.group_by else None)
         chosen: list[int] = []
@@ -101,8 +106,8 @@ class EmbedTransform:
     side_inputs: ClassVar[tuple[str, ...]] = ("vectors",)
 
     def __post_init__(self) -> None:
-        if not self.smoothing > 0:
-            raise ArgumentError(f"smoothing must be above 0, got {self.smoothing}")
+        if not 0 < self.smoothing < math.inf:
+            raise ArgumentError(f"smoothing must be above 0 and finite, got {self.smoothing}")
         if self.components < 0:
             raise ArgumentError(f"components must be at least 0, got {self.components}")
         _check_keep(self.keep, "vector")
@@ -134,7 +139,7 @@ class _BoundEmbed:
     def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
         options = self.options
         _check_columns(batch, (options.tokens_column, *options.keep))
-        tokens = _token_lists(batch, options.tokens_column)
+        tokens = token_lists(batch, options.tokens_column)
         rejects = [
             Reject(index, f"{options.tokens_column} is null")
             for index in np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False)).tolist()
@@ -156,13 +161,6 @@ class _BoundEmbed:
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         usable = lengths[:, 0] > 0
         return owners[starts][usable].tolist(), sums[usable] / lengths[usable]
-
-
-def _token_lists(batch: pa.RecordBatch, column: str) -> pa.Array[Any]:
-    kind = batch.schema.field(column).type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_null(kind)):
-        raise ArgumentError(f"column {column!r} is {kind}, expected lists of strings")
-    return batch[column].cast(pa.list_(pa.string()))
 
 
 def _not_a_string(column: str, value: object) -> str:

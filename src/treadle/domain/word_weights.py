@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from treadle.domain.columns import vector_matrix
 from treadle.domain.text import STOPWORDS
+from treadle.errors import ArgumentError
 
 Numbers = NDArray[np.float64]
 
@@ -33,7 +34,13 @@ def passage_basis(
     Takes a table term, count, vector and perhaps documents. Mean and directions are those of the words as
     passages hold them: each term counts with its frequency times its weight (Arora, Liang, Ma 2017; Mu,
     Viswanath 2018).
+
+    Raises ArgumentError when a count is null or no integer, or a vector is not one.
     """
+    counted = [name for name in ("count", "documents") if name in words.column_names]
+    for name in counted:
+        if not pa.types.is_integer(words.schema.field(name).type) or words[name].null_count:
+            raise ArgumentError(f"column {name!r} of the word vectors must hold integers, without nulls")
     terms = words["term"].combine_chunks()
     counts = words["count"].to_numpy().astype(np.float64)
     frequency = counts / max(counts.sum(), 1.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import count
+from contextlib import suppress
+from itertools import count, islice
 
 import torch
 
@@ -17,9 +18,11 @@ from treadle.engine.scheduler import Scheduler
 from treadle.engine.tokenizer import Tokenizer
 from treadle.engine.weights import Checkpoint, locate, open_gguf
 from treadle.errors import ArgumentError, EngineError
-from treadle.kernel import Registry
+from treadle.kernel import Registry, Unwind
 
 _PAGE_SIZE = 16
+# One count for all engines: two that share a node must not give two requests one name.
+_numbers = count()
 
 architectures: Registry[Callable[[Checkpoint], Llama]] = Registry("architecture")
 architectures.register("llama", load_llama)
@@ -40,7 +43,6 @@ class Engine:
         self._intake = Intake(tokenizer, node.model.config.context, ledger.total * ledger.page_size)
         self._scheduler = Scheduler(node, max_batch=max_batch, token_budget=token_budget)
         self._loop = Loop(node, tokenizer, self._scheduler)
-        self._numbers = count()
         self._busy = False
 
     @classmethod
@@ -69,16 +71,15 @@ class Engine:
             ArtifactError: the file is missing, truncated, or does not fit what it says.
             ArgumentError: a limit out of range.
         """
-        if threads is not None:
-            if threads < 1:
-                raise ArgumentError(f"threads must be at least 1, got {threads}")
-            torch.set_num_threads(threads)
+        if threads is not None and threads < 1:
+            raise ArgumentError(f"threads must be at least 1, got {threads}")
         checkpoint = open_gguf(locate(model))
+        if threads is not None:
+            torch.set_num_threads(threads)
         tokenizer = Tokenizer(checkpoint)
         loaded = architectures.get(checkpoint.value("general.architecture", str))(checkpoint)
         tokens = max(loaded.config.context, 512 * max_batch) if cache_tokens is None else cache_tokens
-        node = build_node(loaded, pages=-(-tokens // _PAGE_SIZE), page_size=_PAGE_SIZE)
-        return cls(node, tokenizer, max_batch=max_batch, token_budget=token_budget)
+        return cls(_node(loaded, tokens), tokenizer, max_batch=max_batch, token_budget=token_budget)
 
     def generate(self, requests: Iterable[GenerationRequest]) -> Generator[Completion]:
         """Completions in the order in which they finish; requests are drawn as room appears.
@@ -88,15 +89,17 @@ class Engine:
 
         Raises:
             EngineError: another `generate` of this engine is not finished.
+            ArgumentError: what was drawn is no request.
         """
         if self._busy:
             raise EngineError("this engine is generating already: finish or close that iterator first")
-        self._busy = True
-        try:
-            yield from self._turn(iter(requests))
-        finally:
-            self._scheduler.close()
-            self._busy = False
+        with Unwind() as unwind:
+            self._busy = True
+            unwind.push(setattr, self, "_busy", False)
+            unwind.push(self._scheduler.close)
+            # A caller who leaves is no error, behind which one of the clean-up could hide.
+            with suppress(GeneratorExit):
+                yield from self._turn(iter(requests))
 
     def _turn(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
         while True:
@@ -107,9 +110,18 @@ class Engine:
 
     def _draw(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
         """Take requests in while more can run; yields those that are refused."""
-        while self._scheduler.hungry and (request := next(source, None)):
-            taken = self._intake.take(request, f"{next(self._numbers)}:{request.id}")
+        while self._scheduler.hungry and (drawn := tuple(islice(source, 1))):
+            taken = self._intake.take(drawn[0], next(_numbers))
             if isinstance(taken, Generation):
                 self._scheduler.add(taken)
             else:
                 yield taken
+
+
+def _node(model: Llama, tokens: int) -> Node:
+    try:
+        return build_node(model, pages=-(-tokens // _PAGE_SIZE), page_size=_PAGE_SIZE)
+    except (MemoryError, RuntimeError) as error:  # torch has no kind of its own for it
+        raise ArgumentError(
+            f"a cache for {tokens:,} tokens does not fit into memory ({error}): load with fewer cache_tokens"
+        ) from error

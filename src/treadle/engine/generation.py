@@ -18,6 +18,7 @@ class Generation:
         prompt_tokens: how many of them are the prompt's.
         limit: how many there may be in the end.
         computed: how many have their keys and values stored.
+        failure: why the resources could not open it, when they could not.
     """
 
     rid: str
@@ -26,6 +27,7 @@ class Generation:
     prompt_tokens: int
     limit: int
     computed: int = 0
+    failure: Exception | None = None
 
     @property
     def remaining(self) -> int:

@@ -19,19 +19,27 @@ class Intake:
     context: int
     pool: int
 
-    def take(self, request: GenerationRequest, rid: str) -> Generation | Completion:
-        """The request under the name `rid`, or a completion with its error."""
+    def take(self, request: GenerationRequest, number: int) -> Generation | Completion:
+        """The request, named by a number that no other has, or a completion with its error.
+
+        Raises:
+            ArgumentError: it is no request, so that no completion could say whose error it is.
+        """
+        if not isinstance(request, GenerationRequest):
+            raise ArgumentError(f"the engine takes GenerationRequest records, got {request!r}")
         ids: list[int] = []
         try:
             ids = self._encode(request.prompt)
             limit = self._limit(ids, request.max_new_tokens)
         except ArgumentError as error:
             return Completion(request.id, "", (), len(ids), "error", str(error))
-        return Generation(rid, request, ids, len(ids), limit)
+        return Generation(f"{number}:{request.id}", request, ids, len(ids), limit)
 
-    def _encode(self, prompt: str | Sequence[Message] | Sequence[int]) -> list[int]:
+    def _encode(self, prompt: object) -> list[int]:
         if isinstance(prompt, str):
             return self.tokenizer.encode(prompt)
+        if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
+            raise ArgumentError(f"a prompt is a text, messages or token ids, got a {type(prompt).__name__}")
         if prompt and isinstance(prompt[0], Message):
             return self.tokenizer.encode_chat([self._message(each) for each in prompt])
         return [self._known(each) for each in prompt]

@@ -24,6 +24,7 @@ from treadle.engine.resources.step import SubmoduleStep
 from treadle.engine.scheduler import Scheduler
 from treadle.engine.tokenizer import Tokenizer
 from treadle.errors import EngineError
+from treadle.kernel import Unwind
 
 
 class Loop:
@@ -41,12 +42,18 @@ class Loop:
             EngineError: requests wait and none can run, because somebody else holds the node's cache.
         """
         rows = self._scheduler.schedule()
-        if not rows:
+        unopened = [
+            self._end(each, "error", _why("opening it", each.failure)) for each in self._scheduler.unopened
+        ]
+        if not rows and not unopened:
             raise EngineError("no request can run: the cache of this node is held by somebody else")
+        return unopened + self._advance(rows)
+
+    def _advance(self, rows: Sequence[Row]) -> list[Completion]:
         try:
-            tokens = self._pass(rows)
-        except RuntimeError as error:  # torch's own errors and broken contracts of resources
-            return [self._end(row.generation, "error", f"the forward pass failed: {error}") for row in rows]
+            tokens = self._pass(rows) if rows else ()
+        except Exception as error:  # noqa: BLE001 - torch raises IndexError and MemoryError as well
+            return [self._end(row.generation, "error", _why("the forward pass", error)) for row in rows]
         return self._finish_or_go_on(rows, tokens)
 
     def _pass(self, rows: Sequence[Row]) -> tuple[int | None, ...]:
@@ -54,15 +61,13 @@ class Loop:
         runner = self._node.runner
         step = self._node.declare(rows)
         self._admit(step)
-        try:
+        with Unwind() as unwind, torch.inference_mode():
+            unwind.push(runner.rollback_admit, step)
             runner.plan(step)
-            with torch.inference_mode():
-                scores = self._node.forward(step, rows)
-                tokens = self._node.sample(step, scores) if len(scores) else ()
-        except BaseException:
-            runner.rollback_admit(step)
-            raise
-        runner.commit(step)
+            scores = self._node.forward(step, rows)
+            tokens = self._node.sample(step, scores) if len(scores) else ()
+            runner.commit(step)
+            unwind.release()
         return tokens
 
     def _admit(self, step: SubmoduleStep) -> None:
@@ -110,6 +115,10 @@ class Loop:
             finish_reason=reason,
             error=error,
         )
+
+
+def _why(what: str, error: Exception | None) -> str:
+    return f"{what} failed: {str(error) or type(error).__name__}"
 
 
 def _cut(text: str, stops: Sequence[str]) -> int | None:

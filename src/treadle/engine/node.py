@@ -81,7 +81,10 @@ def build_node(model: Llama, *, pages: int, page_size: int = 16) -> Node:
     cache = PagedKvCache(KvShape(config.layers, config.kv_heads, config.head_width), pages, page_size)
     resources: dict[str, Resource] = {
         KV: cache,
-        POSITIONS: Positions(config.context, config.head_width, config.rope_base, kv=KV),
+        # What the cache cannot hold is never asked for; a file may state a context of billions.
+        POSITIONS: Positions(
+            min(config.context, pages * page_size), config.head_width, config.rope_base, kv=KV
+        ),
         ATTENTION: Attention(config.kv_heads, config.head_width, kv=KV),
         SAMPLER: Sampler(),
     }

@@ -29,10 +29,11 @@ class GenerationRequest:
         stop: the text ends before the first of these that appears.
         ignore_eos: go on through the model's own end token, for benchmarks.
         temperature: 0 takes the likeliest token each time; above it, tokens are drawn.
-        seed: what the draws start from; the same seed draws the same, whatever runs beside it.
+        seed: what the draws start from, below 2**63 in size; the same seed draws the same, whatever
+            runs beside it.
 
     Raises:
-        ArgumentError: a number out of range, or an empty stop string.
+        ArgumentError: a value of another kind or out of range, or an empty stop string.
     """
 
     id: str
@@ -44,16 +45,26 @@ class GenerationRequest:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise ArgumentError(
-                f"request {self.id!r}: max_new_tokens must be at least 1, got {self.max_new_tokens}"
-            )
-        if not 0.0 <= self.temperature < float("inf"):
-            raise ArgumentError(
-                f"request {self.id!r}: temperature must be 0 or more and finite, got {self.temperature}"
-            )
+        # Kinds too: 2.5 tokens or a stop of 5 would fail only in the middle of a batch.
+        new, temperature, seed = self.max_new_tokens, self.temperature, self.seed
+        if not _is(new, int) or new < 1:
+            raise self._wrong(f"max_new_tokens must be a whole number of at least 1, got {new!r}")
+        if not _is(temperature, int, float) or not 0.0 <= temperature < float("inf"):
+            raise self._wrong(f"temperature must be 0 or more and finite, got {temperature!r}")
+        if not _is(seed, int) or abs(seed) >= 2**63:
+            raise self._wrong(f"seed must be a whole number below 2**63 in size, got {seed!r}")
+        # A text is a sequence of texts as well: each of its characters would be a stop.
+        if not _is(self.stop, tuple, list) or not all(_is(each, str) for each in self.stop):
+            raise self._wrong(f"stop must be a tuple of strings, got {self.stop!r}")
         if not all(self.stop):
-            raise ArgumentError(f"request {self.id!r}: an empty stop string would end every text at once")
+            raise self._wrong("an empty stop string would end every text at once")
+
+    def _wrong(self, what: str) -> ArgumentError:
+        return ArgumentError(f"request {self.id!r}: {what}")
+
+
+def _is(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
 from treadle.errors import ArgumentError
+from treadle.kernel import Unwind
 
 
 class Scheduler:
@@ -54,27 +55,41 @@ class Scheduler:
         """Let a request wait for its turn."""
         self._waiting.append(generation)
 
+    @property
+    def unopened(self) -> list[Generation]:
+        """Those whose opening failed: they have no part in a step, and wait to be finished."""
+        return [each for each in self._running if each.failure]
+
     def schedule(self) -> tuple[Row, ...]:
         """Open what can run, and share out the budget: decoding rows, then prompts, oldest first."""
         self._open_waiting()
-        decoding_first = sorted(self._running, key=lambda each: each.remaining > 1)
+        opened = [each for each in self._running if not each.failure]
+        decoding_first = sorted(opened, key=lambda each: each.remaining > 1)
         return tuple(self._share(decoding_first))
 
     def finish(self, generation: Generation) -> None:
         """A request has ended, well or badly: free what it holds."""
-        self._running.remove(generation)
         self._node.close(generation)
+        self._running.remove(generation)
 
     def close(self) -> None:
-        """Drop everything, for a caller who wants no more."""
+        """Drop everything, for a caller who wants no more; each request is tried."""
         self._waiting.clear()
-        for generation in list(self._running):
-            self.finish(generation)
+        with Unwind() as unwind:
+            while self._running:
+                unwind.push(self._node.close, self._running.pop())
 
     def _open_waiting(self) -> None:
         while self._waiting and self._may_open(self._waiting[0]):
-            self._node.open(self._waiting[0])
+            # Running before it is open: whatever interrupts the opening, `close` finds it.
             self._running.append(self._waiting.popleft())
+            self._open(self._running[-1])
+
+    def _open(self, generation: Generation) -> None:
+        try:
+            self._node.open(generation)
+        except Exception as error:  # noqa: BLE001 - one request's failure, said in its completion
+            generation.failure = error
 
     def _may_open(self, generation: Generation) -> bool:
         return len(self._running) < self._max_batch and self._node.can_open(generation)

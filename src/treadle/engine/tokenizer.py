@@ -75,7 +75,7 @@ class Tokenizer:
         turns = [{"role": each.role, "content": each.content} for each in messages]
         try:
             return self._template.render(messages=turns, add_generation_prompt=True, **self._specials)
-        except (jinja2.TemplateError, TypeError) as error:
+        except Exception as error:  # a template is a program, and fails as programs do
             raise ArgumentError(f"the chat template refuses these messages: {error}") from error
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -94,7 +94,12 @@ def _bpe(checkpoint: Checkpoint, words: list[str]) -> Bpe:
     _check_known("vocabulary kind", checkpoint.value("tokenizer.ggml.model", str), ("gpt2",))
     _check_known("pre-tokeniser", checkpoint.value("tokenizer.ggml.pre", str, "default"), _PRE_TOKENIZERS)
     merges = [_pair(str(each)) for each in checkpoint.value("tokenizer.ggml.merges", list)]
-    bpe = Bpe(models.BPE(vocab={word: at for at, word in enumerate(words)}, merges=merges))
+    try:
+        bpe = Bpe(models.BPE(vocab={word: at for at, word in enumerate(words)}, merges=merges))
+    except Exception as error:  # the library has no kind of its own for a merge of unknown words
+        raise ArtifactError(
+            f"{checkpoint.path}: words and merges do not fit ({error}): fetch it again"
+        ) from error
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     kinds = checkpoint.value("tokenizer.ggml.token_type", list, [])

@@ -106,6 +106,16 @@ class Checkpoint:
         return torch.from_numpy(numbers.copy()).view(shape)
 
 
+class _Reader(gguf.GGUFReader):
+    """Stops where the file ends; its base reads on through nothing, as far as a damaged length says."""
+
+    def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+        found = super()._get(offset, dtype, count, override_order)
+        if len(found) < count:
+            raise ValueError(f"it ends within what it says, at byte {offset:,}")
+        return found
+
+
 def open_gguf(path: Path) -> Checkpoint:
     """Open a GGUF file without reading its tensors.
 
@@ -113,7 +123,7 @@ def open_gguf(path: Path) -> Checkpoint:
         ArtifactError: it is no GGUF file, or shorter than it says.
     """
     try:
-        reader = gguf.GGUFReader(path)
+        reader = _Reader(path)
     except (ValueError, IndexError, KeyError, OverflowError, UnicodeDecodeError, OSError) as error:
         raise ArtifactError(
             f"{path}: cannot be read as GGUF ({error}); "

@@ -13,10 +13,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import PurePath
+from types import CellType
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
-from treadle.artifacts import type_name
-from treadle.errors import ArgumentError
+from treadle.artifacts import fingerprint, type_name
+from treadle.errors import ArgumentError, IdentityError, StepError
 from treadle.execution.results import load_value
 
 T = TypeVar("T")
@@ -93,11 +94,15 @@ class Shape:
         bound.apply_defaults()
         return bound.arguments
 
-    def captured(self) -> dict[str, Any]:
-        """The variables that the function takes from the functions around it."""
+    def captured(self, where: str) -> dict[str, Any]:
+        """The variables that the function takes from the functions around it.
+
+        Raises:
+            IdentityError: one has no value yet; the message begins with `where`.
+        """
         cells = getattr(self.function, "__closure__", None) or ()
         names = self.function.__code__.co_freevars if cells else ()
-        return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
+        return {name: _content(f"{where}: {name}", cell) for name, cell in zip(names, cells, strict=True)}
 
     def call(self, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """Call the function with its arguments and, where it asks for it, the context."""
@@ -113,6 +118,7 @@ class Call:
     shape: Shape
     arguments: Mapping[str, object]
     runtime: Mapping[str, object]
+    cells: Mapping[str, object]
     name: str
     prefix: str
 
@@ -123,11 +129,33 @@ class Call:
 
     def __call__(self, output_path: str) -> Any:
         """Load the results that the arguments name, and call the function."""
+        self._see_that_cells_stand()
         load = functools.cache(lambda source: load_value(source.output_path))
         arguments = rebuild(self.arguments, Source, load)
-        fingerprint = PurePath(output_path).name  # a lowered step lies in {store}/{name}/{fingerprint}
-        context = StepContext(output_path, self.name, fingerprint, self.prefix)
+        identity = PurePath(output_path).name  # a lowered step lies in {store}/{name}/{fingerprint}
+        context = StepContext(output_path, self.name, identity, self.prefix)
         return self.shape.call({**arguments, **self.runtime}, context)
+
+    def _see_that_cells_stand(self) -> None:
+        """A step in a loop sees the loop's variable as it is later, and its identity has it as it was."""
+        where = f"step {self.name!r}"
+        for name, now in self.shape.captured(where).items():
+            then = self.cells[name]
+            if now is not then and fingerprint(now) != fingerprint(then):
+                raise StepError(
+                    f"{where}: the captured variable {name} was {then!r} when the step was made, "
+                    f"and is {now!r} now; pass it as an argument"
+                )
+
+
+def _content(where: str, cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError as error:
+        raise IdentityError(
+            f"{where}: the captured variable has no value yet, so the step has no identity; "
+            "call the step after it is set, or pass it as an argument"
+        ) from error
 
 
 def rebuild(value: Any, leaf: type[T], replacement: Callable[[T], object]) -> Any:

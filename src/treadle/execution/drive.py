@@ -10,9 +10,11 @@ import time
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
 
-from treadle.artifacts import Artifact, Record
+from treadle.artifacts import RECORD_NAME, Artifact, Record
+from treadle.errors import StepError
 from treadle.execution.execute import Attempt, attempt
 from treadle.execution.freshness import Plan
 from treadle.execution.graph import StepGraph
@@ -25,8 +27,8 @@ from treadle.execution.report import (
     StepStarted,
     log_event,
 )
-from treadle.execution.results import StepResult
-from treadle.fray import Client, JobHandle, JobRequest, JobStatus, ResourceConfig
+from treadle.execution.results import StepResult, missing_record
+from treadle.fray import Client, JobHandle, JobRequest, JobStatus, ResourceConfig, stop_requested
 from treadle.kernel import Cached, Failed, Frontier, Outcome, Skipped
 
 
@@ -41,6 +43,7 @@ class Drive:
         needs = {key: [dep for dep in graph.deps[key] if dep in plan.to_run] for key in plan.to_run}
         self._frontier = Frontier(needs, _remaining_path(graph, needs))
         self._builds = {key: record.build for key, record in plan.records.items()}
+        self._seen: dict[str, float] = {}
         self._outcomes: dict[str, StepResult] = {}
         self._failed: list[str] = []
         self._jobs: dict[str, JobHandle[Attempt]] = {}
@@ -56,18 +59,24 @@ class Drive:
         self._report = report
         self._take_up_plan()
         self._work_off(max_concurrent, stop_on_failure)
-        if self._halted.is_set():
+        if self._stopping():
             self._stop()
         else:
             self._skip_rest()
-        outcomes = {key: each.outcome for key, each in self._outcomes.items()}
-        report(RunEnded(outcomes, time.perf_counter() - clock))
-        return self._outcomes
+        ended = {key: self._outcomes[key] for key in self._graph.order if key in self._outcomes}
+        report(RunEnded({key: each.outcome for key, each in ended.items()}, time.perf_counter() - clock))
+        if not self._halted.is_set() and (left := len(self._plan.to_run - ended.keys())):
+            raise StepError(f"the step that runs these steps was asked to stop; {left} of them did not run")
+        return ended
 
     def halt(self) -> None:
         """From another thread: start nothing new, ask running steps to stop, and come to the end."""
         self._halted.set()
         self._ended.put(None)
+
+    def _stopping(self) -> bool:
+        """Whether this run was halted, or is part of a step that was asked to stop."""
+        return self._halted.is_set() or stop_requested()
 
     def _take_up_plan(self) -> None:
         done, to_run = self._plan.records, self._plan.to_run
@@ -78,7 +87,7 @@ class Drive:
             self._end(key, Cached(Artifact(self._graph.steps[key].output_path)), record=record)
 
     def _work_off(self, max_concurrent: int, stop_on_failure: bool) -> None:
-        while not self._halted.is_set():
+        while not self._stopping():
             if (key := self._take(max_concurrent, stop_on_failure)) is not None:
                 self._start(key)
             elif not self._jobs:
@@ -92,6 +101,9 @@ class Drive:
 
     def _start(self, key: str) -> None:
         step = self._graph.steps[key]
+        if (gone := self._missing_dep(key)) is not None:
+            self._fail(key, Failed(missing_record(self._graph.steps[gone].output_path)))
+            return
         builds = {dep: self._builds[dep] for dep in self._graph.deps[key]}
         body = partial(attempt, step, builds, forced=key in self._forced)
         self._report(StepStarted(key, step.name))
@@ -103,17 +115,28 @@ class Drive:
         self._jobs[key] = job
         job.add_done_callback(lambda _: self._ended.put(key))
 
+    def _missing_dep(self, key: str) -> str | None:
+        """A dependency that was done and is gone, each looked at once a second at most: edges are many."""
+        now = time.monotonic()
+        for dep in self._graph.deps[key]:
+            if now - self._seen.get(dep, -1.0) > 1:
+                if not Path(self._graph.steps[dep].output_path, RECORD_NAME).exists():
+                    return dep
+                self._seen[dep] = now
+        return None
+
     def _settle(self, key: str) -> None:
         """Take up what a job brought that has ended."""
         try:
             tried = self._jobs.pop(key).result()
-        except Exception as error:  # noqa: BLE001 - the job itself was lost: a failed step
+        except BaseException as error:  # noqa: BLE001 - the job itself was lost: a failed step
             self._fail(key, Failed(error))
             return
         if tried.record is None:
             self._fail(key, tried.outcome, tried.started, tried.seconds)
             return
         self._builds[key] = tried.record.build
+        self._seen[key] = time.monotonic()
         self._frontier.done(key)
         self._end(key, tried.outcome, record=tried.record, seconds=tried.seconds)
 
@@ -126,9 +149,10 @@ class Drive:
 
     def _skip_rest(self) -> None:
         """What never ran, last, when all the culprits are known."""
+        culprits, failed = self._frontier.culprits, tuple(self._failed)
         for key in self._graph.order:
             if key in self._plan.to_run and key not in self._outcomes:
-                self._end(key, Skipped(self._frontier.culprits.get(key, tuple(self._failed))))
+                self._end(key, Skipped(culprits.get(key, failed)))
 
     def _end(
         self,

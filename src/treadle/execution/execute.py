@@ -31,11 +31,12 @@ from treadle.artifacts import (
     Record,
     code_hash,
     encode_value,
+    read_record,
     write_record,
 )
-from treadle.errors import ArtifactError
+from treadle.errors import ArtifactError, StepError
 from treadle.execution.freshness import built_from, standing_record
-from treadle.execution.lease import lease
+from treadle.execution.lease import lease, lock_path
 from treadle.execution.step_spec import StepSpec
 from treadle.kernel import Cached, Done, Failed
 
@@ -61,9 +62,14 @@ def attempt(step: StepSpec, builds: Mapping[str, str], *, forced: bool = False) 
     try:
         outcome, record = execute(step, builds, forced=forced)
     except BaseException as error:  # noqa: BLE001 - the outcome, raised at the end of the run
-        error.add_note(f"in step {step.id}, output folder {step.output_path}")
+        _note(error, f"in step {step.id}, output folder {step.output_path}")
         outcome = Failed(error)
     return Attempt(outcome, record, started, time.perf_counter() - clock)
+
+
+def _note(error: BaseException, note: str) -> None:
+    with contextlib.suppress(Exception):  # a frozen exception takes no notes
+        BaseException.add_note(error, note)
 
 
 def execute(
@@ -73,9 +79,11 @@ def execute(
 
     Raises:
         ArtifactError: what it returned cannot be kept.
+        StepError: the step has no folder, or must not have the one that it was given.
         Exception: whatever the step raises; the folder stays, without a record.
     """
     artifact = Artifact(step.output_path)
+    _see_that_it_may_be_cleared(step)
     with lease(step.output_path):
         present = None if forced else standing_record(step)
         if present is not None and built_from(present, builds):
@@ -86,7 +94,21 @@ def execute(
         return Done(artifact), record
 
 
+def _see_that_it_may_be_cleared(step: StepSpec) -> None:
+    """A place given by hand may hold what no step has made, and what nobody could make again."""
+    folder = Path(step.output_path)
+    if step.override_output_path is None or Path(lock_path(step.output_path)).exists():
+        return
+    if read_record(step.output_path) is None and (folder.is_file() or _listing(folder)):
+        raise StepError(
+            f"step {step.id}: override_output_path: expected a new or empty folder, got {folder}, which "
+            "holds what no step has made; move that away, or give the step another place"
+        )
+
+
 def _clear(folder: Path) -> None:
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
     with contextlib.suppress(FileNotFoundError):
         (folder / RECORD_NAME).unlink()
     with contextlib.suppress(FileNotFoundError):
@@ -97,6 +119,11 @@ def _clear(folder: Path) -> None:
 def _run(step: StepSpec, builds: Mapping[str, str]) -> Record:
     started, clock = datetime.now(UTC), time.perf_counter()
     value = _kept(step, step.fn(step.output_path))
+    if not Path(step.output_path).is_dir():
+        raise StepError(
+            f"step {step.id}: its output folder is gone after it ran: {step.output_path}; "
+            "a step may fill its folder, and must not remove or replace it"
+        )
     return Record(
         build=uuid.uuid4().hex,
         step_id=step.id,
@@ -123,8 +150,13 @@ def _kept(step: StepSpec, value: object) -> Json:
 
 
 def _list_files(folder: Path) -> tuple[FileEntry, ...]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    own = folder / RECORD_NAME  # whoever copies the folder of another step copies its record too
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != own)
     return tuple(_entry(folder, path) for path in files)
+
+
+def _listing(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _entry(folder: Path, path: Path) -> FileEntry:

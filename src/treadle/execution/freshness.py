@@ -14,6 +14,8 @@ The work is linear in steps and edges, and each record is read once.
 
 from __future__ import annotations
 
+import errno
+import stat
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +46,8 @@ def look(graph: StepGraph, forced: Set[str]) -> Plan:
     search = _Search(graph, forced)
     search.run()
     done = {key: record for key in graph.order if (record := search.standing(key)) is not None}
+    for key in search.stale:  # now: when the step runs, its file may say something else already
+        code_hash(graph.steps[key].fn)
     changed = tuple(key for key, record in done.items() if _code_changed(graph.steps[key], record))
     return Plan(done, frozenset(search.stale), changed)
 
@@ -67,9 +71,12 @@ def built_from(record: Record, builds: Mapping[str, str]) -> bool:
 
 def _files_stand(output_path: str, record: Record) -> bool:
     try:
-        return all(Path(output_path, file.path).stat().st_size == file.bytes for file in record.files)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        found = ((Path(output_path, file.path).stat(), file.bytes) for file in record.files)
+        return all(stat.S_ISREG(each.st_mode) and each.st_size == size for each, size in found)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return False
+        raise  # a store that cannot be looked at just now is no reason to build everything anew
 
 
 def _code_changed(step: StepSpec, record: Record) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import PurePath
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 from treadle.artifacts import fingerprint
@@ -127,10 +127,17 @@ def _recipe(fn: Any) -> object:
         bound = (*fn.args, *chain.from_iterable(sorted(fn.keywords.items())))
         return (_recipe(fn.func), *map(_comparable, bound))
     if isinstance(fn, FunctionType):
-        cells = (cell.cell_contents for cell in fn.__closure__ or ())
+        cells = (_cell_content(cell) for cell in fn.__closure__ or ())
         defaults = (*(fn.__defaults__ or ()), *chain.from_iterable((fn.__kwdefaults__ or {}).items()))
         return (fn.__code__, *map(_comparable, (*cells, *defaults)))
     return fn
+
+
+def _cell_content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that is set further down
+        return cell
 
 
 def _comparable(value: object) -> object:

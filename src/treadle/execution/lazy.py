@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar, overload
 from treadle.artifacts import canonical, find_prefix
 from treadle.errors import ArgumentError, IdentityError
 from treadle.execution.arguments import Call, Dependency, Runtime, Shape, Source, StepContext, rebuild
-from treadle.execution.step_spec import StepSpec, check_name
+from treadle.execution.step_spec import StepSpec, check_name, check_runs
 
 __all__ = ["Handle", "Runtime", "Step", "StepContext", "lower", "step"]
 
@@ -40,6 +40,7 @@ class Handle(Generic[R_co]):
     arguments: Mapping[str, object] = field(repr=False)
     runtime: Mapping[str, object] = field(repr=False)
     captured: Mapping[str, object] = field(repr=False)
+    cells: Mapping[str, object] = field(repr=False)
     deps: tuple[Handle[Any], ...] = field(repr=False)
     lowered: dict[str, StepSpec] = field(init=False, repr=False, default_factory=dict)
 
@@ -64,6 +65,7 @@ class Step(Generic[R_co]):
     def __init__(self, function: Callable[..., R_co], name: str | None = None) -> None:
         if not hasattr(function, "__qualname__"):
             raise ArgumentError(f"step: expected a function, got {function!r}; to name it: @step(name=...)")
+        check_runs(f"step {function.__qualname__}", function)
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__ if name is None else name
@@ -84,7 +86,8 @@ class Step(Generic[R_co]):
         where = f"step {self.name!r}"
         given = self.shape.bind(where, args, kwargs)
         runtime = {name: given.pop(name) for name in self.shape.runtime & given.keys()}
-        captured = rebuild(self.shape.captured(), Handle, lambda dep: dep)
+        cells = self.shape.captured(where)
+        captured = rebuild(cells, Handle, lambda dep: dep)
         _refuse_handles(f"{where}: Runtime argument", runtime)
         _refuse_handles(f"{where}: captured variable", captured)
         deps: dict[Handle[Any], Handle[Any]] = {}
@@ -93,9 +96,7 @@ class Step(Generic[R_co]):
         except RecursionError as error:
             raise IdentityError(f"{where}: an argument contains itself, or is nested too deeply") from error
         _check_identity(where, arguments, captured)
-        return Handle(
-            self.name, self, arguments, runtime, rebuild(captured, Handle, lambda dep: dep), tuple(deps)
-        )
+        return Handle(self.name, self, arguments, runtime, captured, cells, tuple(deps))
 
 
 @overload
@@ -116,12 +117,13 @@ def lower(handle: Handle[Any], prefix: str | os.PathLike[str] | None = None) -> 
     stack = [handle]
     while stack:
         top = stack[-1]
+        if store in top.lowered:
+            stack.pop()
+            continue
         if waiting := [dep for dep in top.deps if store not in dep.lowered]:
             stack.extend(waiting)
             continue
-        stack.pop()
-        if store not in top.lowered:
-            top.lowered[store] = _spec(top, store)
+        top.lowered[store] = _spec(top, store)
     return handle.lowered[store]
 
 
@@ -133,7 +135,7 @@ def _spec(handle: Handle[Any], store: str) -> StepSpec:
         "arguments": rebuild(handle.arguments, Handle, lambda dep: Dependency(specs[dep].hash_id)),
         "captured": handle.captured,
     }
-    fn = Call(handle.step.shape, sources, handle.runtime, handle.name, store)
+    fn = Call(handle.step.shape, sources, handle.runtime, handle.cells, handle.name, store)
     return StepSpec(handle.name, fn, tuple(specs.values()), attributes, output_path_prefix=store)
 
 

@@ -11,6 +11,8 @@ from treadle.artifacts import Artifact, decode_value, read_record
 from treadle.errors import ArtifactError, StepError, StepsFailedError, UnknownNameError
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 
+_SHOWN = 10
+
 
 @dataclass(frozen=True)
 class StepResult:
@@ -64,14 +66,19 @@ def load_value(output_path: str) -> Any:
     """
     record = read_record(output_path)
     if record is None:
-        raise ArtifactError(
-            f"{output_path}: the step was done, and its record is gone; run again to build it anew"
-        )
+        raise missing_record(output_path)
     try:
         value = decode_value(record.value)
     except ArtifactError as error:
         raise ArtifactError(f"{output_path}: {error}") from error
     return Artifact(output_path) if value is None else value
+
+
+def missing_record(output_path: str) -> ArtifactError:
+    """The error when what was done has vanished in between."""
+    return ArtifactError(
+        f"{output_path}: the step was done, and its record is gone; run again to build it anew"
+    )
 
 
 def as_error(results: Results) -> StepsFailedError:
@@ -81,16 +88,30 @@ def as_error(results: Results) -> StepsFailedError:
     skipped = {key: end for key, end in ends.items() if isinstance(end, Skipped)}
     lines = [
         f"{len(failed)} of {len(ends)} steps failed, {len(skipped)} were skipped",
-        *(f"  failed {key}: {type(each.error).__name__}: {each.error}" for key, each in failed.items()),
-        *(f"  skipped {key}: because of {', '.join(each.because)}" for key, each in skipped.items()),
+        *(f"  failed {key}: {_describe(each.error)}" for key, each in failed.items()),
+        *(f"  skipped {key}: because of {_listed(each.because)}" for key, each in skipped.items()),
     ]
     errors = [_plain(key, each.error) for key, each in failed.items()]
     return StepsFailedError("\n".join(lines), errors, results)
 
 
+def _describe(error: BaseException) -> str:
+    """`Type: message`, also for an exception that fails to give its message."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed
+        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
+
+
+def _listed(culprits: tuple[str, ...]) -> str:
+    """The culprits, the first of very many: a layer of failures times a layer of skips is a long text."""
+    more = len(culprits) - _SHOWN
+    return ", ".join(culprits[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
 def _plain(step_id: str, error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
-    wrapped = StepError(f"step {step_id} left with {error!r}")
+    wrapped = StepError(f"step {step_id} left with {_describe(error)}")
     wrapped.__cause__ = error
     return wrapped

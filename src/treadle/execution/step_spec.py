@@ -6,6 +6,7 @@ the function's code is part of it. So a step has the same id on every machine.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ class StepSpec:
             raise ArgumentError(
                 f"step {self.name!r}: fn: expected a function of the output path, got {self.fn!r}"
             )
+        check_runs(f"step {self.name!r}: fn", self.fn)
         put = object.__setattr__
         put(self, "deps", _listed(self.name, self.deps))
         put(self, "config", canonical(self.hash_attrs, f"step {self.name!r}: hash_attrs"))
@@ -75,7 +77,13 @@ class StepSpec:
                 f"step {self.name!r}: override_output_path: expected an absolute path, "
                 f"or one inside the store, without '..', got {self.override_output_path!r}"
             )
-        return str(PurePath(store, override))
+        place = PurePath(store, override)
+        if PurePath(store).is_relative_to(place):
+            raise ArgumentError(
+                f"step {self.name!r}: override_output_path: expected a folder of the step's own, "
+                f"got {place}, which holds the store: the step would clear it"
+            )
+        return str(place)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StepSpec):
@@ -100,6 +108,19 @@ def check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
         raise ArgumentError(
             f"step name: expected letters, digits, '_', '-' and '.', in segments parted by '/', got {name!r}"
+        )
+
+
+def check_runs(where: str, fn: object) -> None:
+    """See that a call of `fn` runs its body: that of a generator or async function only makes an object.
+
+    Raises:
+        ArgumentError: it does not.
+    """
+    if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn):
+        raise ArgumentError(
+            f"{where}: expected an ordinary function, got {fn!r}, a generator or async function: calling it "
+            "runs nothing; collect the items in it, or call asyncio.run in it"
         )
 
 

@@ -7,10 +7,11 @@ steps is where no interrupt can tear it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from treadle.execution.report import Event, Reporter
@@ -39,13 +40,21 @@ def watch(work: Callable[[Reporter], T], halt: Callable[[], None], reporter: Rep
             events.put(None)
 
     try:
-        threading.Thread(target=carry(body), name="treadle-run", daemon=True).start()
+        _start(carry(body), events)
         _pass_on(events, reporter)
     except BaseException as error:
         halt()
         _pass_on(events, _ignore if isinstance(error, Exception) else reporter)
         raise
     return outcome.result()
+
+
+def _start(body: Callable[[], None], events: _Events) -> None:
+    try:
+        threading.Thread(target=body, name="treadle-run", daemon=True).start()
+    except Exception:
+        events.put(None)  # no thread is to be had: nothing will come
+        raise
 
 
 def _pass_on(events: _Events, reporter: Reporter) -> None:
@@ -55,7 +64,10 @@ def _pass_on(events: _Events, reporter: Reporter) -> None:
 
 def _next(events: _Events) -> Event | None:
     with parked():
-        return events.get()
+        while True:
+            # An interrupt that strikes just before the wait is seen only when the wait ends.
+            with contextlib.suppress(Empty):
+                return events.get(timeout=1)
 
 
 def _ignore(event: Event) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Generic, Self, TypeVar
 from treadle.errors import ArgumentError
 from treadle.fray.current_client import set_current_client
 from treadle.fray.protocol import Client, JobHandle, JobRequest, JobStatus
-from treadle.fray.slots import Slots
+from treadle.fray.slots import Slot, Slots
 from treadle.kernel import carry
 
 T = TypeVar("T")
@@ -35,11 +35,10 @@ class ThreadJob(Generic[T]):
 
     def __init__(self, job_id: str, request: JobRequest[T], slots: Slots) -> None:
         self._id = job_id
-        self._slots = slots
+        self._slot = Slot(slots)
         self._future: Future[T] = Future()
         self._stop = threading.Event()
         self._parent = _JOB.get()
-        self._thread: int | None = None
         self._body = carry(lambda: self._enter(request.fn))
 
     @property
@@ -83,7 +82,9 @@ class ThreadJob(Generic[T]):
         self._future.cancel()
 
     def run(self) -> None:
-        """Carry the job out in the calling thread."""
+        """Carry the job out in the calling thread, unless it, or a job above it, was asked to stop."""
+        if self.asked_to_stop():
+            self._future.cancel()
         if not self._future.set_running_or_notify_cancel():
             return
         try:
@@ -98,16 +99,15 @@ class ThreadJob(Generic[T]):
         return self._stop.is_set() or (self._parent is not None and self._parent.asked_to_stop())
 
     def parked(self) -> AbstractContextManager[None]:
-        """The job's slot is given up for the block, when it is the job itself that asks."""
-        return self._slots.parked() if self._thread == threading.get_ident() else nullcontext()
+        """The job's slot is given up for the block."""
+        return self._slot.parked()
 
     def _enter(self, fn: Callable[[], T]) -> T:
         _JOB.set(self)
-        self._thread = threading.get_ident()
         try:
             return fn()
         finally:
-            self._thread = None
+            self._slot.end()
 
 
 _JOB: ContextVar[ThreadJob[Any] | None] = ContextVar("treadle job", default=None)

@@ -53,23 +53,19 @@ class Frontier(Generic[K]):
     """
 
     def __init__(self, graph: Mapping[K, Collection[K]], priority: Mapping[K, float] | None = None) -> None:
-        arranged = arrange(graph)
+        self._graph = graph
+        self._arranged = arranged = arrange(graph)
         self._rank = _ranks(arranged, priority or {})
         self._waiting = {key: len(set(graph[key])) for key in arranged}
         self._dependents: dict[K, list[K]] = {key: [] for key in arranged}
         for key in arranged:
             for dependency in set(graph[key]):
                 self._dependents[dependency].append(key)
-        self._culprits: dict[K, tuple[K, ...]] = {}
+        self._failed: dict[K, int] = {}
         self._lost: set[K] = set()
         self._running: set[K] = set()
         self._heap = [(self._rank[key], key) for key in arranged if not self._waiting[key]]
         heapq.heapify(self._heap)
-
-    @property
-    def ready(self) -> int:
-        """How many nodes could be taken now."""
-        return len(self._heap)
 
     @property
     def running(self) -> int:
@@ -83,8 +79,15 @@ class Frontier(Generic[K]):
 
     @property
     def culprits(self) -> Mapping[K, tuple[K, ...]]:
-        """Each lost dependent -> the failed nodes because of which it is lost, in order."""
-        return self._culprits
+        """Each lost dependent -> the failed nodes because of which it is lost, in the order of failing."""
+        found: dict[K, tuple[K, ...]] = {key: (key,) for key in self._failed}
+        for key in self._arranged:
+            if key in self._lost:
+                because = {found[dep] for dep in self._graph[key] if dep in found}
+                if len(because) > 1:  # else it shares the tuple of what it needs, as along a chain
+                    because = {tuple(sorted(set().union(*because), key=self._failed.__getitem__))}
+                found[key] = because.pop()
+        return {key: found[key] for key in self._arranged if key in self._lost}
 
     def take(self) -> K | None:
         """The next ready node, which now runs; None when nothing is ready at this moment."""
@@ -105,27 +108,21 @@ class Frontier(Generic[K]):
     def lose(self, key: K) -> tuple[K, ...]:
         """`key` has failed: the dependents, near and far, that are lost only now, in order."""
         self._give_back(key)
-        reached = self._descendants(key)
-        for dependent in reached:
-            self._culprits[dependent] = (*self._culprits.get(dependent, ()), key)
-        fresh = [each for each in reached if each not in self._lost]
-        self._lost.update(fresh)
+        self._failed[key] = len(self._failed)
+        fresh: list[K] = []
+        stack = list(self._dependents[key])
+        while stack:
+            dependent = stack.pop()
+            if dependent not in self._lost:  # else all that depends on it is lost as well
+                self._lost.add(dependent)
+                fresh.append(dependent)
+                stack.extend(self._dependents[dependent])
         return tuple(sorted(fresh, key=self._rank.__getitem__))
 
     def _give_back(self, key: K) -> None:
         if key not in self._running:
             raise GraphError(f"{key!r} is given back but not running: take it first, give it back once")
         self._running.remove(key)
-
-    def _descendants(self, key: K) -> set[K]:
-        reached: set[K] = set()
-        stack = list(self._dependents[key])
-        while stack:
-            dependent = stack.pop()
-            if dependent not in reached:
-                reached.add(dependent)
-                stack.extend(self._dependents[dependent])
-        return reached
 
 
 def _checked(graph: Mapping[K, Collection[K]]) -> TopologicalSorter[K]:

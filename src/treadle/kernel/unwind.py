@@ -6,6 +6,7 @@ is the one that is raised, and each later one is added to it as a note.
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from types import TracebackType
@@ -60,5 +61,7 @@ class Unwind:
 def _kept(first: BaseException | None, later: BaseException) -> BaseException:
     if first is None or first is later:
         return later
-    first.add_note("while cleaning up after it: " + "".join(traceback.format_exception(later)).rstrip())
+    note = "while cleaning up after it: " + "".join(traceback.format_exception(later)).rstrip()
+    with contextlib.suppress(Exception):  # a frozen exception takes no notes
+        BaseException.add_note(first, note)
     return first

@@ -12,9 +12,9 @@ import re
 from treadle.manifest.places import ScalarValue
 
 _WORDS: dict[str, ScalarValue] = {"": None, "~": None, "null": None, "true": True, "false": False}
-# CPython refuses to read a decimal of more than 4,300 digits; such a word stays text.
+# CPython refuses to read or to write a decimal of more than 4,300 digits; such a word is no whole number.
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,999})")
-_PREFIXED = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
+_PREFIXED = re.compile(r"0x[0-9a-fA-F]{1,1000}|0o[0-7]{1,1000}")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)?\.[0-9]+|(?:0|[1-9][0-9]*)\.?)(?:[eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.inf|\.nan")
 

@@ -45,11 +45,12 @@ class Account:
         """Say what became of the rows of `batch`; its bad rows are rejected with the rest, in order of lines.
 
         Raises:
-            AccountError: the rows of the batch are not out + filtered + rejects.
+            AccountError: the rows of the batch are not out + filtered + rejects, or `extra` has such a name.
             BadRowError: there is a rejected row, and the manifest says `fail`.
             RunError: more rejected rows than `errors.max_bad_rows`.
         """
         _check_sum(batch, out, filtered, rejects)
+        _check_names(batch, extra or {})
         rejected = [*batch.bad, *_bad_rows(batch, rejects)]
         rows_in = batch.rows.num_rows + len(batch.bad)
         counters = Counters(rows_in, out, filtered, len(rejected), extra or {})
@@ -125,11 +126,17 @@ def _check_sum(batch: RowBatch, out: int, filtered: int, rejects: Sequence[Rejec
         raise AccountError(
             f"{place_of(batch)}: rejects must be distinct rows from 0 to {rows - 1}, got {listed}"
         )
-    if rows != out + filtered + len(rejects):
+    if filtered < 0 or rows != out + filtered + len(rejects):
         raise AccountError(
             f"{place_of(batch)}: {rows} rows came in, but {out} out + {filtered} filtered "
             f"+ {len(rejects)} rejected make {out + filtered + len(rejects)}"
         )
+
+
+def _check_names(batch: RowBatch, extra: Mapping[str, int]) -> None:
+    """Under a name of the account itself, a further sum would pass for that number in events and metrics."""
+    if taken := sorted(set(extra) & set(named_counts(Counters()))):
+        raise AccountError(f"{place_of(batch)}: a further sum cannot be called {', '.join(taken)}: rename it")
 
 
 def place_of(batch: RowBatch) -> str:

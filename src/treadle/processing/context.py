@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Self
 
 from treadle.errors import ArgumentError
@@ -34,6 +35,9 @@ class RunContext:
         for name in ("run_id", "step_id", "output_root"):
             if not getattr(self, name):
                 raise ArgumentError(f"RunContext.{name} must not be empty")
+        if "://" not in self.output_root:
+            # `${run.output}` must mean the same wherever it is used, whatever folder the process changes to.
+            object.__setattr__(self, "output_root", str(Path(self.output_root).absolute()))
         if self.attempt < 1:
             raise ArgumentError(f"RunContext.attempt counts from 1, got {self.attempt}")
 

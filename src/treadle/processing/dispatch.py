@@ -2,9 +2,10 @@
 
     load plugins
     load the manifest, merge params, fill placeholders
-    check that the manifest is that of the step
+    check that the manifest is that of the step; compile the storage plan
     emit the start of the run
-        compile the storage plan; set up metrics, when the manifest asks for them
+        set up metrics, when the manifest asks for them
+        check the manifest against its run type
         dispatch: a registered run type wins, else run.entry is imported and called
             open a session; the pattern reads, transforms and writes, unseen
             check the account: rows in = rows out + filtered + rejected
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from treadle.domain.result import Counters
-from treadle.errors import AccountError, ManifestError, RunError, nearest
+from treadle.errors import AccountError, ManifestError, RunError
 from treadle.kernel.unwind import Unwind
 from treadle.manifest import Manifest, read_manifest
 from treadle.processing.compile import StoragePlan, compile_step_manifest
@@ -31,7 +32,7 @@ from treadle.processing.ending import Ending, open_events
 from treadle.processing.entry import import_entry
 from treadle.processing.job import Job, RunOutcome
 from treadle.processing.plugins import load_plugins
-from treadle.processing.runners import PatternRunner, get_pattern_runner, known_patterns
+from treadle.processing.runners import PatternRunner, check_manifest, get_pattern_runner, known_patterns
 from treadle.storage import OutputManifest, Session
 from treadle.telemetry import RunMetrics, RunStarted, Sink, finalize_metrics, setup_metrics
 
@@ -57,13 +58,13 @@ def run_from_manifest(
     ctx = ctx.with_params(user_params)
     manifest = read_manifest(manifest_path, ctx.params, {"run.id": ctx.run_id, "run.output": ctx.output_root})
     _check_step(manifest, ctx)
+    plan = compile_step_manifest(manifest, ctx)
     with Unwind() as unwind:
-        events = open_events(manifest, ctx, sink, unwind)
+        events = open_events(plan.log, sink, unwind)
         events.emit(_started(manifest, ctx))
         ending = Ending(ctx.run_id)
         unwind.push(lambda: events.emit(ending.event()))
         with ending.watch():
-            plan = compile_step_manifest(manifest, ctx)
             metrics = _set_up_metrics(manifest, events, ending, unwind)
             run = _Run(os.fspath(manifest_path), manifest, ctx, plan, metrics, events)
             counters, outputs = run.dispatch()
@@ -106,21 +107,18 @@ class _Run:
 
     def dispatch(self) -> Result:
         """A registered run type wins, else the entry. Raises ManifestError when there is neither."""
-        run, known = self.manifest.run, known_patterns()
-        if run.type in known:
-            return self._pattern(get_pattern_runner(run.type))
-        if run.entry is not None:
+        check_manifest(self.manifest)
+        run = self.manifest.run
+        if run.entry is not None and run.type not in known_patterns():
             return self._entry(run.entry), {}
-        expected = f"one of {', '.join(known)}, or another type with run.entry"
-        problem = self.manifest.problem("run.type", expected, repr(run.type), nearest(run.type, known))
-        raise ManifestError([problem])
+        return self._pattern(get_pattern_runner(run.type))
 
     def _pattern(self, runner: PatternRunner) -> Result:
         with Unwind() as unwind:
             session = Session(self.plan.outputs, quarantine=self.plan.quarantine)
             unwind.push(session.abort)
             job = Job(self.ctx, self.manifest, self.plan, session, self.metrics, self.events)
-            counters = self._balanced(runner(job))
+            counters = self._balanced(_counted(self.manifest.run.type, runner(job)))
             with job.timed("write"):
                 outputs = session.commit()
             unwind.release()
@@ -129,9 +127,7 @@ class _Run:
     def _entry(self, entry: str) -> Counters:
         """The entry reads the manifest and writes its outputs by itself; it may return counters."""
         given = import_entry(self.manifest, entry)(self.ctx, manifest_path=self.manifest_path)
-        if not isinstance(given, Counters | None):
-            raise RunError(f"{entry} returned {type(given).__name__}, expected Counters or None")
-        return self._balanced(given or Counters())
+        return self._balanced(Counters() if given is None else _counted(entry, given, " or None"))
 
     def _balanced(self, counters: Counters) -> Counters:
         if not counters.balanced:
@@ -140,3 +136,9 @@ class _Run:
                 f"+ {counters.filtered:,} filtered + {counters.rejected:,} rejected"
             )
         return counters
+
+
+def _counted(origin: str, given: object, also: str = "") -> Counters:
+    if not isinstance(given, Counters):
+        raise RunError(f"{origin} returned {type(given).__name__}, expected Counters{also}")
+    return given

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 
 from treadle.domain.result import Counters
 from treadle.kernel.unwind import Unwind
-from treadle.manifest import Manifest
 from treadle.processing.account import named_counts
-from treadle.processing.compile import below
-from treadle.processing.context import RunContext
 from treadle.telemetry import Event, LogSink, NullSink, Outcome, RunEnded, Sink
 
 
@@ -48,15 +45,12 @@ class Ending:
         return RunEnded(self.run_id, self.outcome, counts, self.seconds, self.error)
 
 
-def open_events(manifest: Manifest, ctx: RunContext, sink: Sink | None, unwind: Unwind) -> Sink:
-    """The sink of the caller and, beside it, the log that the manifest names, closed when `unwind` is left.
-
-    A relative path of the log counts from `ctx.output_root`.
-    """
+def open_events(log_path: str | None, sink: Sink | None, unwind: Unwind) -> Sink:
+    """The sink of the caller and, beside it, the log at `log_path`, closed when `unwind` is left."""
     given = sink if sink is not None else NullSink()
-    if manifest.metrics.log is None:
+    if log_path is None:
         return given
-    log = LogSink(below(ctx.output_root, manifest.metrics.log))
+    log = LogSink(log_path)
     unwind.push(log.close)
     return _Fork(given, log)
 
@@ -69,8 +63,9 @@ class _Fork:
     second: Sink
 
     def emit(self, event: Event) -> None:
-        self.first.emit(event)
-        self.second.emit(event)
+        with Unwind() as unwind:  # the second gets the event also when the first cannot keep it
+            unwind.push(self.second.emit, event)
+            self.first.emit(event)
 
     def close(self) -> None:
         pass

@@ -23,8 +23,8 @@ def import_entry(manifest: Manifest, entry: str) -> Callable[..., object]:
         raise ManifestError([manifest.problem(FIELD, FORM, repr(entry))])
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        found = f"{entry!r}: {error}"
+    except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
+        found = f"{entry!r}: {type(error).__name__}: {error}"
         raise ManifestError([manifest.problem(FIELD, "a module that can be imported", found)]) from error
     found_there: object = getattr(module, name, None)
     if not callable(found_there):

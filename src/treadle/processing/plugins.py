@@ -51,7 +51,7 @@ def _load(origin: str, load: Callable[[], object]) -> None:
         plugin = load()
         if callable(plugin):
             plugin()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # SystemExit would end the process as if all were well
         raise ArgumentError(
             f"the plugin {origin} cannot be loaded: {type(error).__name__}: {error}. Mend it, or remove it"
         ) from error

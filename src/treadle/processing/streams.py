@@ -36,6 +36,15 @@ def fold_input(job: Job, name: str, account: Account, take: Callable[[pa.RecordB
         account.end_unit(unit)
 
 
+@contextmanager
+def told_as(place: str) -> Iterator[None]:
+    """What the rows are to blame for in the block becomes a RunError that begins with `place`."""
+    try:
+        yield
+    except (ArgumentError, pa.ArrowException) as error:
+        raise RunError(f"{place}: {error}") from error
+
+
 def check_columns(batch: RowBatch, names: Collection[str]) -> None:
     """Raise RunError when the rows lack one of the columns."""
     for name in names:
@@ -51,9 +60,10 @@ def placed_in(batch: RowBatch) -> Iterator[None]:
     What the rows are to blame for becomes a RunError; any other error gets a note.
     """
     try:
-        yield
-    except (ArgumentError, pa.ArrowException) as error:
-        raise RunError(f"{place_of(batch)}: {error}") from error
+        with told_as(place_of(batch)):
+            yield
+    except RunError:
+        raise
     except Exception as error:
         error.add_note(f"while working on {place_of(batch)}")
         raise

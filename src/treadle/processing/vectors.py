@@ -14,6 +14,9 @@ from treadle.domain.result import Reject
 from treadle.processing.streams import check_columns, placed_in
 from treadle.storage import RowBatch
 
+_LONGEST = float(np.finfo(np.float32).max) / 16
+"""The squared length of a vector stays below this, so that squared distances fit float32."""
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -27,8 +30,8 @@ class Vectors:
 def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     """The vectors of `column`, which is a list of numbers in each row.
 
-    A row is rejected whose vector is null, holds a number that is null or not finite, or has other than
-    `dimensions` numbers (None: the length of the first vector in the batch).
+    A row is rejected whose vector is null, holds a number that is null or not finite, has other than
+    `dimensions` numbers (None: the length of the first vector in the batch), or is too long to be measured.
 
     Raises:
         RunError: the column is missing or holds something else.
@@ -37,14 +40,16 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
         return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), ())
     check_columns(batch, [column])
     with placed_in(batch):
-        lists: Any = batch.rows[column].cast(pa.list_(pa.float32()))
+        # Not safe: whole numbers are rounded to float32 as fractions are.
+        lists: Any = batch.rows[column].cast(pa.list_(pa.float32()), safe=False)
     lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)
     if dimensions is None:
         dimensions = int(next(iter(lengths[lengths > 0]), 0))
     candidates = np.flatnonzero((lengths == dimensions) & (lengths > 0))
     values = pc.list_flatten(lists.take(candidates)).to_numpy(zero_copy_only=False)
     matrix = values.reshape(len(candidates), dimensions)
-    finite = np.isfinite(matrix).all(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.einsum("nd,nd->n", matrix, matrix) < _LONGEST
     indices = candidates[finite]
     lost = np.setdiff1d(np.arange(len(lengths)), indices)
     rejects = tuple(Reject(int(row), _reason(column, int(lengths[row]), dimensions)) for row in lost)
@@ -58,4 +63,4 @@ def _reason(column: str, length: int, dimensions: int) -> str:
         return f"{column} is empty"
     if length != dimensions:
         return f"{column} has {length} numbers, expected {dimensions}"
-    return f"{column} holds a number that is null or not finite"
+    return f"{column} holds a number that is null, not finite or too large"

@@ -59,6 +59,9 @@ def clear_leftovers(target: str | Path) -> tuple[Path, ...]:
 
 def remove(path: Path) -> None:
     """Remove a file or a folder with what is in it; nothing when it is not there."""
+    # Not pathlib, which raises for a path that cannot exist: such an error would only bury the first one.
+    if not os.path.lexists(path):
+        return
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -75,13 +78,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def local_path(path: str) -> Path:
-    """The absolute local path of an fsspec URL. Raises ArgumentError for any scheme but `file`."""
+    """The absolute local path of an fsspec URL, without `..`. ArgumentError for a scheme but `file`."""
     scheme, separator, rest = path.partition("://")
     if not separator:
-        return Path(path).absolute()
+        return _plain(path)
     if scheme not in ("file", "local"):
         raise ArgumentError(f"cannot write to {path}: expected a local path, got the scheme {scheme!r}")
-    return Path(rest).absolute()
+    return _plain(rest)
+
+
+def _plain(path: str) -> Path:
+    # With `..` in them, two spellings of one path would pass for two outputs.
+    return Path(os.path.abspath(path))  # noqa: PTH100 - pathlib keeps the `..`, or follows links
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def list_units(dataset: Dataset) -> tuple[WorkUnit, ...]:
     ArtifactError when a committed output does not have exactly the files, by name and size, of its manifest.
     """
     suffixes = read_backend_for(dataset.backend).suffixes
-    system, path = fsspec.core.url_to_fs(dataset.path)
+    system, path = _located(dataset)
     sizes = _sizes(system, path, suffixes)
     committed = system.isdir(path) and system.exists(f"{path}/{MANIFEST_NAME}")
     if committed:
@@ -47,12 +47,27 @@ def read_batches(dataset: Dataset, unit: WorkUnit, batch_rows: int = 1024) -> It
 
 
 def read_table(dataset: Dataset) -> pa.Table:
-    """All rows of a small dataset as one table, in unit order. Raises BadRowError at the first bad row."""
+    """All rows of a small dataset as one table, in unit order.
+
+    Raises BadRowError at the first bad row, ArtifactError when its files have types that do not go together.
+    """
     tables = [pa.Table.from_batches([each.rows]) for each in _all_batches(dataset)]
     schema = pa.schema([(name, pa.null()) for name in dataset.columns or ()])
-    for each in tables:
-        schema = widen(schema, each.schema)
-    return pa.concat_tables([schema.empty_table(), *(conform(each, schema) for each in tables)])
+    try:
+        for each in tables:
+            schema = widen(schema, each.schema)
+        return pa.concat_tables([schema.empty_table(), *(conform(each, schema) for each in tables)])
+    except pa.ArrowException as error:
+        raise ArtifactError(f"{dataset.path}: its files do not go together: {error}") from error
+
+
+def _located(dataset: Dataset) -> tuple[AbstractFileSystem, str]:
+    """The file system and the path on it. Raises ArgumentError for one that cannot be used here."""
+    try:
+        system, path = fsspec.core.url_to_fs(dataset.path)
+    except (ImportError, ValueError) as error:  # a package it needs is missing, or nobody knows the scheme
+        raise ArgumentError(f"cannot read {dataset.path}: {error}") from error
+    return system, path
 
 
 def _all_batches(dataset: Dataset) -> Iterator[RowBatch]:
@@ -80,7 +95,12 @@ def _sizes(system: AbstractFileSystem, path: str, suffixes: tuple[str, ...]) -> 
 
 def _is_data(info: Mapping[str, Any], suffixes: tuple[str, ...]) -> bool:
     name = _file_name(info["name"])
-    return info["type"] == "file" and name.endswith(suffixes) and not name.startswith((".", "_"))
+    if info["type"] == "directory" or not name.endswith(suffixes) or name.startswith((".", "_")):
+        return False
+    if info["type"] != "file":
+        # To pass over a link whose file is gone would be to lose its rows in silence.
+        raise ArgumentError(f"{info['name']}: expected a file, found a link to nothing, a pipe or a device")
+    return True
 
 
 def _check_committed(dataset: Dataset, sizes: Mapping[str, int]) -> None:

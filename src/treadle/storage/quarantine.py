@@ -42,7 +42,9 @@ class Quarantine:
             if self._file is None:
                 self._target.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._staging.open("xb")
-            self._file.write((json.dumps(asdict(bad), ensure_ascii=False) + "\n").encode())
+            # A surrogate, as in the name of a file that is not UTF-8, is written as its JSON escape.
+            line = json.dumps(asdict(bad), ensure_ascii=False) + "\n"
+            self._file.write(line.encode("utf-8", "backslashreplace"))
 
     def publish(self) -> None:
         """Put the file in place; without bad rows, see that there is none."""

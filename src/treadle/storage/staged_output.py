@@ -42,12 +42,12 @@ class StagedOutput:
         self._target = local_path(dataset.path)
         self._backend = write_backend_for(dataset.backend)
         self._suffix, self._codec = self._backend.codec(dataset.compression)
+        _check_free(self._target, name)
         self._staging = staging_path(self._target)
         self._schema: pa.Schema | None = None
         self._part: _OpenPart | None = None
         self._files: dict[int, OutputFile] = {}
         self._whole = True
-        _check_free(self._target, name)
 
     def stage(self) -> None:
         """Clear what a killed writer left, and make the hidden folder."""

@@ -71,7 +71,7 @@ class LogSink:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._path.open("ab", buffering=0)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise RunError(f"cannot write the log {path}: {error}") from error
 
     def emit(self, event: Event) -> None:
@@ -80,7 +80,9 @@ class LogSink:
         if isinstance(event, RunStarted):
             fields["params"] = _redacted(event.params)
         record = {"event": type(event).__name__, "time": round(self._clock(), 6), **fields}
-        line = f"{json.dumps(record, ensure_ascii=False, default=str)}\n".encode()
+        # A surrogate, as in an argument that is not UTF-8, is written as its JSON escape.
+        text = f"{json.dumps(record, ensure_ascii=False, default=str)}\n"
+        line = text.encode("utf-8", "backslashreplace")
         with self._lock:
             try:
                 written = self._file.write(line)

@@ -63,3 +63,19 @@ def test_an_unknown_request_and_a_wrong_override_are_named() -> None:
         pick(sampler, "a")
     with pytest.raises(EngineError, match="Sampling, got float"):
         sampler.ingest("b", 0.7)
+
+
+@pytest.mark.parametrize("temperature", [1e-45, 1e-320, 1e308])
+def test_an_extreme_temperature_still_draws(temperature: float) -> None:
+    """Scores divided by almost nothing are infinite, and infinities among them took the whole batch down."""
+    picked = pick(sampler_of(a=Sampling(temperature, seed=1)), "a")[0]
+    assert picked == 1 if temperature < 1 else picked in range(4)
+
+
+def test_a_seed_that_cannot_be_opens_nothing() -> None:
+    """A request that failed to open must not be known afterwards."""
+    sampler = Sampler()
+    with pytest.raises(ValueError, match="Overflow"):
+        sampler.ingest("a", Sampling(1.0, seed=2**70))
+    with pytest.raises(EngineError, match="'a' is not open"):
+        pick(sampler, "a")

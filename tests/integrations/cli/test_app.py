@@ -132,8 +132,8 @@ def test_run_prints_the_account_and_where_the_outputs_are(manifest: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "3 rows in = 2 out + 0 filtered + 1 rejected" in done.stdout
     assert "out/rows" in done.stdout
-    assert "out/quarantine.jsonl" in done.stdout
-    assert (manifest.parent / "out" / "quarantine.jsonl").exists()
+    assert "out/words.quarantine.jsonl" in done.stdout
+    assert (manifest.parent / "out" / "words.quarantine.jsonl").exists()
     again = _treadle("run", "words.yaml", *options, cwd=manifest.parent)
     assert again.returncode == 1
     assert "out/rows" in again.stderr
@@ -168,6 +168,7 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
             "treadle: FileNotFoundError: [Errno 2] No such file: 'x'",
         ),
         (KeyboardInterrupt(), 130, "treadle: interrupted"),
+        (MemoryError("no room for 728 TiB"), 1, "treadle: MemoryError: no room for 728 TiB"),
     ],
 )
 def test_each_error_has_its_exit_code(
@@ -210,3 +211,39 @@ def test_a_param_that_cannot_be_read_is_refused(params: list[str]) -> None:
     """Better than taking the last of two, or an empty name."""
     with pytest.raises(ArgumentError, match="--param"):
         parse_params(params)
+
+
+def test_a_plugin_that_ends_the_process_is_no_success(manifest: Path) -> None:
+    """With `sys.exit(0)` in its code, a run that did nothing would be taken for one that is done."""
+    (manifest.parent / "leaving.py").write_text(
+        "import sys\n\ndef main(ctx, *, manifest_path):\n    sys.exit(0)\n"
+    )
+    manifest.write_text("drtml_version: 4\nstep_id: words\nrun: {type: custom, entry: leaving.main}\n")
+    done = subprocess.run(
+        [*COMMAND, "run", "words.yaml"],
+        cwd=manifest.parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(manifest.parent)])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "called sys.exit(0)" in done.stderr
+
+
+def test_a_step_id_is_no_way_out_of_the_folder_of_runs(manifest: Path) -> None:
+    """A step id is a name, and may have slashes and dots in it."""
+    manifest.write_text(GOOD.replace("step_id: words", "step_id: ../../words"))
+    done = _treadle("run", "words.yaml", "--param", "texts=texts.jsonl", cwd=manifest.parent)
+    assert done.returncode == 0, done.stderr
+    [output] = manifest.parent.rglob("_manifest.json")
+    assert output.is_relative_to(manifest.parent / ".treadle" / "runs")
+
+
+@pytest.mark.parametrize("option", ["--output", "--step-id"])
+def test_an_option_without_a_value_is_not_left_aside(manifest: Path, option: str) -> None:
+    """An empty variable of a shell script: to go on with the default would be to guess."""
+    done = _treadle("run", "words.yaml", "--param", "texts=texts.jsonl", option, "", cwd=manifest.parent)
+    assert done.returncode == 2
+    assert "must not be empty" in done.stderr

@@ -39,7 +39,7 @@ def test_growth_has_three_lines_whose_names_keep_apart() -> None:
     chart = growth_chart(
         [GrowthPoint("1790", 1000, 400, 300), GrowthPoint("2000", 90_000, 9_000, 8_900)], (1, 0.8)
     )
-    assert {line.name for line in chart.lines} == {"different words", "law of Heaps", "words used once"}
+    assert {line.name for line in chart.lines} == {"different words", "Heaps' law", "words used once"}
     labels = sorted(line.label for line in chart.lines)
     assert all(lower - upper >= 8 - 1e-9 for upper, lower in pairwise(labels))
 

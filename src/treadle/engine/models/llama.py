@@ -15,7 +15,7 @@ from torch.nn.functional import rms_norm, silu
 
 from treadle.engine.models.linear import Linear, make_linear
 from treadle.engine.weights import Checkpoint
-from treadle.errors import ArtifactError
+from treadle.errors import ArgumentError, ArtifactError
 
 Rotate = Callable[[Tensor], Tensor]
 # (layer, queries, keys, values), each (tokens, heads, width) -> (tokens, query heads, width)
@@ -41,8 +41,10 @@ class LlamaConfig:
     tied: bool
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.kv_heads, self.head_width) < 1 or self.heads % self.kv_heads:
-            raise ArtifactError(f"a Llama model needs heads in whole groups per key head, got {self}")
+        if min(self.layers, self.heads, self.kv_heads) < 1 or self.heads % self.kv_heads:
+            raise ArgumentError(f"a Llama model needs heads in whole groups per key head, got {self}")
+        if self.head_width < 1 or self.head_width % 2:
+            raise ArgumentError(f"rotation turns pairs of numbers: a head's width must be even, got {self}")
 
 
 @dataclass(frozen=True)
@@ -141,14 +143,38 @@ def load_llama(checkpoint: Checkpoint, *, packed: bool = True) -> Llama:
     """The model in a GGUF file of architecture `llama`.
 
     Raises:
-        ArtifactError: metadata or a tensor is missing, of another shape, or asks for scaled rotation.
+        ArtifactError: metadata or a tensor is missing, of another shape, or asks for scaled rotation,
+            or there are tensors that no layer reads.
     """
-    return Llama(read_config(checkpoint), checkpoint.tensor, packed=packed)
+    read: set[str] = set()
+
+    def load(name: str, shape: tuple[int, ...]) -> Tensor:
+        read.add(name)
+        return checkpoint.tensor(name, shape)
+
+    model = Llama(read_config(checkpoint), load, packed=packed)
+    # Biases, adapters or layers left out would give another model's text without any error.
+    if unread := sorted(set(checkpoint.tensors) - read):
+        raise ArtifactError(
+            f"{checkpoint.path}: {len(unread)} tensors belong to no part of a Llama model as known here, "
+            f"the first is {unread[0]!r}: the file is damaged, or of a model with more parts"
+        )
+    return model
 
 
 def read_config(checkpoint: Checkpoint) -> LlamaConfig:
-    """The sizes that a GGUF file of architecture `llama` states."""
+    """The sizes that a GGUF file of architecture `llama` states.
 
+    Raises:
+        ArtifactError: one is missing or of another kind, or no model has these sizes.
+    """
+    try:
+        return _config(checkpoint)
+    except ArgumentError as error:
+        raise ArtifactError(f"{checkpoint.path}: {error}") from error
+
+
+def _config(checkpoint: Checkpoint) -> LlamaConfig:
     def number(key: str, default: int | None = None) -> int:
         name = f"llama.{key}"
         return checkpoint.value(name, int) if default is None else checkpoint.value(name, int, default)
@@ -162,7 +188,7 @@ def read_config(checkpoint: Checkpoint) -> LlamaConfig:
         width=width,
         heads=heads,
         kv_heads=number("attention.head_count_kv", heads),
-        head_width=number("rope.dimension_count", width // heads),
+        head_width=number("rope.dimension_count", width // max(heads, 1)),
         feed_forward=number("feed_forward_length"),
         vocabulary=len(checkpoint.value("tokenizer.ggml.tokens", list)),
         context=number("context_length"),

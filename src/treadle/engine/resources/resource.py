@@ -20,7 +20,7 @@ class Resource(Protocol):
         """Keys of the resources whose plan this one reads."""
 
     def ingest(self, rid: str, overrides: object | None) -> None:
-        """Open state for a request that is not open here. Changes nothing when it raises."""
+        """Open state for a request that is not open here. When it raises, `remove` follows."""
 
     def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
         """Reserve what the step needs, or refuse and reserve nothing. Again for the same step: no-op."""
@@ -35,7 +35,7 @@ class Resource(Protocol):
         """The forward pass was issued: what was reserved is now used."""
 
     def remove(self, rid: str) -> None:
-        """Forget a request and free all it holds. Safe for one that is unknown."""
+        """Forget a request and free all it holds. Safe for one that is unknown or half open."""
 
     def check_integrity(self) -> None:
         """Prove the sums of this resource, or raise EngineError saying which one is wrong."""

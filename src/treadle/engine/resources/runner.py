@@ -99,8 +99,9 @@ class StepRunner:
             return
         with Unwind() as unwind:
             for key in self._order:
-                self._resources[key].ingest(rid, overrides.get(key))
+                # Pushed first: what raises half way may have opened a part.
                 unwind.push(self._resources[key].remove, rid)
+                self._resources[key].ingest(rid, overrides.get(key))
             unwind.release()
         self._open.add(rid)
 

@@ -66,10 +66,11 @@ class Sampler(ReservesNothing):
         """
         if overrides is not None and not isinstance(overrides, Sampling):
             raise EngineError(f"the sampler takes a Sampling, got {type(overrides).__name__}")
-        self._draws[rid] = None
+        # Made before it is kept: a seed that torch refuses leaves nothing behind.
+        draw = None
         if overrides and overrides.temperature > 0:
-            generator = torch.Generator().manual_seed(overrides.seed)
-            self._draws[rid] = Draw(overrides.temperature, generator)
+            draw = Draw(overrides.temperature, torch.Generator().manual_seed(overrides.seed))
+        self._draws[rid] = draw
 
     def plan(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:  # noqa: ARG002 - the shared face
         """The draws of the rows that the step names, in their order.
@@ -90,5 +91,7 @@ class Sampler(ReservesNothing):
 
 
 def _draw(scores: Tensor, draw: Draw) -> int:
-    chances = torch.softmax(scores / draw.temperature, dim=-1)
+    # From the best score down, in float64: a tiny temperature then gives 0 and minus infinity, never NaN.
+    below = scores.double() - scores.max()
+    chances = torch.softmax(below / draw.temperature, dim=-1)
     return int(torch.multinomial(chances, 1, generator=draw.generator))

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("interrupted", INTERRUPTED)
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         return _failed(f"{type(error).__name__}: {error}", TreadleError.exit_code)
     return 0
 

@@ -11,6 +11,8 @@ from cyclopts import Parameter
 from treadle.integrations.cli.params import parse_params
 from treadle.manifest import read_manifest
 from treadle.processing.context import UNBOUND
+from treadle.processing.plugins import load_plugins
+from treadle.processing.runners import check_manifest
 
 
 def check(file: Path, /, *, param: Annotated[tuple[str, ...], Parameter(negative="")] = ()) -> None:
@@ -23,5 +25,6 @@ def check(file: Path, /, *, param: Annotated[tuple[str, ...], Parameter(negative
     param
         A parameter of the manifest, as NAME=VALUE; may be given several times.
     """
-    read_manifest(file, parse_params(param), UNBOUND)
+    load_plugins()
+    check_manifest(read_manifest(file, parse_params(param), UNBOUND))
     sys.stdout.write("ok\n")

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from treadle.errors import RunError
 from treadle.integrations.cli.params import parse_params
 from treadle.manifest import read_manifest
-from treadle.processing.compile import QUARANTINE
+from treadle.processing.compile import quarantine_path, safe_name
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
@@ -46,10 +47,18 @@ def run(
     """
     params = parse_params(param)
     described = read_manifest(manifest, params, UNBOUND)
-    ctx = RunContext.create(step_id or described.step_id, output or RUNS, integration="cli", params=params)
+    ctx = RunContext.create(
+        described.step_id if step_id is None else step_id,
+        RUNS if output is None else output,
+        integration="cli",
+        params=params,
+    )
     if output is None:
-        ctx = replace(ctx, output_root=os.fspath(RUNS / ctx.step_id / ctx.run_id))
-    outcome = run_from_manifest(manifest, ctx)
+        ctx = replace(ctx, output_root=os.fspath(RUNS / safe_name(ctx.step_id) / ctx.run_id))
+    try:
+        outcome = run_from_manifest(manifest, ctx)
+    except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
+        raise RunError(f"the code of this run called sys.exit({error.code!r}): it has to return") from error
     tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
 
 
@@ -68,7 +77,7 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
     if outcome.outputs:
         console.print(_outputs(outcome))
     if counters.rejected and quarantine:
-        _say(console, f"next: see why rows were rejected, in {ctx.output_root}/{QUARANTINE}")
+        _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
     elif outcome.outputs:
         first = next(iter(outcome.outputs.values()))
         _say(console, f"next: columns and checksums of an output are in {first.path}/_manifest.json")

@@ -84,13 +84,13 @@ def _slopes(points: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def growth_chart(growth: Sequence[GrowthPoint], heaps: tuple[float, float]) -> GrowthChart:
-    """Types and hapax over tokens, with the fitted law of Heaps, on linear axes from zero."""
+    """Types and hapax over tokens, with the fit of Heaps' law, on linear axes from zero."""
     last = max([1, *(point.tokens for point in growth)])
     k, beta = heaps
     steps = [last * i / CURVE_POINTS for i in range(CURVE_POINTS + 1)] if growth else []
     curves = {
         "different words": [(float(point.tokens), float(point.types)) for point in growth],
-        "law of Heaps": [(x, k * x**beta) for x in steps],
+        "Heaps' law": [(x, k * x**beta) for x in steps],
         "words used once": [(float(point.tokens), float(point.hapax)) for point in growth],
     }
     highest = max([1, *(y for curve in curves.values() for _, y in curve)])

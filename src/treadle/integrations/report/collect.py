@@ -66,6 +66,10 @@ class _Tables:
             self._read[step, table] = load(self._results[self.steps[step]], table).to_pylist()
         return self._read[step, table]
 
+    def count(self, step: str, table: str) -> int:
+        """How many rows the table has."""
+        return load(self._results[self.steps[step]], table).num_rows
+
     def texts(self) -> dict[str, dict[str, Any]]:
         """The passages by id."""
         return {row["id"]: row for row in self.rows("passages", "rows")}
@@ -158,10 +162,10 @@ def _facts(
         Fact("years", f"{min(years)} to {max(years)}", steps["documents"]),
         Fact("words", f"{growth[-1].tokens:,}", steps["growth"]),
         Fact("different words", f"{growth[-1].types:,}", steps["growth"]),
-        Fact("terms with a vector", f"{len(tables.rows('vocabulary', 'mapping')):,}", steps["vocabulary"]),
+        Fact("terms with a vector", f"{tables.count('word_vectors', 'vectors'):,}", steps["word_vectors"]),
         Fact("passages", f"{len(tables.texts()):,}", steps["passages"]),
         Fact("topics", f"{len(topics)}", steps["clusters"]),
-        Fact("seconds of work", f"{sum(row.seconds for row in rows):,.0f}"),
+        Fact("seconds of work in all steps", f"{sum(row.seconds for row in rows):,.0f}"),
     )
 
 

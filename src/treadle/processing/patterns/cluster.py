@@ -17,6 +17,7 @@ from treadle.domain import kmeans
 from treadle.domain.columns import vector_column
 from treadle.domain.result import Counters
 from treadle.errors import RunError
+from treadle.manifest import Manifest
 from treadle.manifest.model import ClusterSection
 from treadle.processing.account import Account
 from treadle.processing.declared import declared, needed
@@ -32,6 +33,12 @@ _COLUMN = "vector"
 _MADE = ("cluster", "distance")
 
 
+def check_cluster(manifest: Manifest) -> None:
+    """Raises ManifestError: no section `cluster`, a dataset missing or unknown."""
+    needed(manifest, "cluster", manifest.cluster)
+    declared(manifest, inputs={_INPUT}, outputs={"centroids", "assignments"})
+
+
 def run_cluster(job: Job) -> Counters:
     """Input "vectors" (vector: a list of numbers, and any other columns) to two outputs.
 
@@ -44,7 +51,6 @@ def run_cluster(job: Job) -> Counters:
         RunError: fewer usable vectors than clusters, a column of the wrong kind, or too many bad rows.
     """
     section = needed(job.manifest, "cluster", job.manifest.cluster)
-    declared(job.manifest, inputs={_INPUT}, outputs={"centroids", "assignments"})
     account = Account(job)
     sample = _Sample(section.sample_rows, job.manifest.runtime.seed)
     for unit, batch, vectors in _read(job):

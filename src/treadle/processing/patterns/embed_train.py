@@ -15,21 +15,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treadle.domain import SkipGramOptions, SkipGramWeights, init_weights, train_group, training_passes
-from treadle.domain.columns import vector_column
+from treadle.domain.columns import token_lists, vector_column
 from treadle.domain.result import Counters, Reject
 from treadle.domain.skipgram import GroupReport, Pass
 from treadle.errors import RunError
+from treadle.manifest import Manifest
 from treadle.manifest.model import EmbedTrainSection
 from treadle.processing.account import Account
 from treadle.processing.declared import declared, settings_of
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import batches_of, check_columns, placed_in, units_of
+from treadle.processing.streams import batches_of, check_columns, placed_in, told_as, units_of
 from treadle.storage import RowBatch, WorkUnit, read_table
 
 Ids = NDArray[np.int32]
 
 _NEEDED: Mapping[str, pa.DataType] = {"term_id": pa.int32(), "term": pa.string(), "count": pa.int64()}
 _KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}
+
+
+def check_embed_train(manifest: Manifest) -> None:
+    """Raises ManifestError: a setting out of range, a dataset missing or unknown."""
+    declared(manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
+    _options(manifest)
 
 
 def run_embed_train(job: Job) -> Counters:
@@ -44,10 +51,7 @@ def run_embed_train(job: Job) -> Counters:
         RunError: an empty mapping or one with gaps, a column missing or of the wrong type, or too many bad
         rows.
     """
-    declared(job.manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
-    section = job.manifest.embed_train or EmbedTrainSection()
-    with settings_of(job.manifest, "embed_train"):
-        options = SkipGramOptions(**section.model_dump())
+    options = _options(job.manifest)
     mapping = _read_mapping(job)
     groups = _Groups(job, mapping["term"].combine_chunks())
     account = Account(job)
@@ -115,7 +119,7 @@ class _Groups:
             return [], []
         check_columns(batch, ["tokens"])
         with placed_in(batch):
-            tokens: Any = batch.rows["tokens"].cast(pa.list_(pa.string()))
+            tokens = token_lists(batch.rows, "tokens")
         nulls = np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False))
         ids = pc.index_in(pc.list_flatten(tokens), value_set=self._terms)
         known = ids.is_valid().to_numpy(zero_copy_only=False)
@@ -124,6 +128,12 @@ class _Groups:
         return [each for each in parts if len(each) > 1], [
             Reject(int(row), "tokens is null") for row in nulls
         ]
+
+
+def _options(manifest: Manifest) -> SkipGramOptions:
+    section = manifest.embed_train or EmbedTrainSection()
+    with settings_of(manifest, "embed_train"):
+        return SkipGramOptions(**section.model_dump())
 
 
 def _read_mapping(job: Job) -> pa.Table:
@@ -137,9 +147,17 @@ def _read_mapping(job: Job) -> pa.Table:
     if not table.num_rows:
         raise RunError(f"{dataset.path}: the mapping has no term, so there is nothing to train")
     kept = {name: kind for name, kind in _KEPT.items() if name in table.column_names}
-    table = table.select(list(kept)).cast(pa.schema(kept)).sort_by("term_id")
-    if table["term_id"].to_pylist() != list(range(table.num_rows)):
-        raise RunError(
-            f"{dataset.path}: expected term_id to count from 0 to {table.num_rows - 1} without gaps"
-        )
+    with told_as(dataset.path):
+        table = table.select(list(kept)).cast(pa.schema(kept)).sort_by("term_id")
+    _check_mapping(table, dataset.path)
     return table
+
+
+def _check_mapping(table: pa.Table, path: str) -> None:
+    """Raise RunError unless ids count up, each has a term of its own, and each term occurs."""
+    if table["term_id"].to_pylist() != list(range(table.num_rows)):
+        raise RunError(f"{path}: expected term_id to count from 0 to {table.num_rows - 1} without gaps")
+    if table["term"].null_count or len(pc.unique(table["term"])) < table.num_rows:
+        raise RunError(f"{path}: expected each term once, found a null or a term with two ids")
+    if table["count"].null_count or pc.min(table["count"]).as_py() < 1:
+        raise RunError(f"{path}: expected a count of at least 1 for each term, found a null or a lower one")

@@ -27,6 +27,14 @@ from treadle.processing.streams import batches_of, check_columns, units_of
 from treadle.storage import RowBatch, WorkUnit
 
 
+def check_generate(manifest: Manifest) -> None:
+    """Raises ManifestError: no section `generate`, no template in it, a dataset missing or unknown."""
+    section = needed(manifest, "generate", manifest.generate)
+    declared(manifest, inputs={"rows"}, outputs={"answers"})
+    _check_system(manifest, section)
+    read_template(manifest, "generate.prompt", section.prompt)
+
+
 def run_generate(job: Job) -> Counters:
     """Input "rows" to output "answers": id, answer, prompt_tokens int32, new_tokens int32, finish_reason.
 
@@ -40,8 +48,6 @@ def run_generate(job: Job) -> Counters:
         that is not known. RunError: a column is missing, or too many bad rows.
     """
     section = needed(job.manifest, "generate", job.manifest.generate)
-    declared(job.manifest, inputs={"rows"}, outputs={"answers"})
-    _check_system(job.manifest, section)
     prompts = _Prompts(section, read_template(job.manifest, "generate.prompt", section.prompt))
     units = units_of(job, "rows")
     # Here, not at the top: it loads torch, which takes over a second and is an optional package.

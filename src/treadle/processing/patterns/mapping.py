@@ -5,11 +5,17 @@ from __future__ import annotations
 from treadle.domain.mapping import build_mapping
 from treadle.domain.reduce import SumFold
 from treadle.domain.result import Counters
+from treadle.manifest import Manifest
 from treadle.manifest.model import MappingSection
 from treadle.processing.account import Account
 from treadle.processing.declared import declared
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input
+from treadle.processing.streams import fold_input, told_as
+
+
+def check_mapping(manifest: Manifest) -> None:
+    """Raises ManifestError: a dataset missing or unknown."""
+    declared(manifest, inputs={"registry"}, outputs={"mapping"})
 
 
 def run_mapping(job: Job) -> Counters:
@@ -22,12 +28,11 @@ def run_mapping(job: Job) -> Counters:
         ManifestError: a dataset missing or unknown.
         RunError: a column is missing or of the wrong type, or too many bad rows.
     """
-    declared(job.manifest, inputs={"registry"}, outputs={"mapping"})
     section = job.manifest.mapping or MappingSection()
     account = Account(job)
     totals = SumFold(("term",), ("count", "documents"))
     fold_input(job, "registry", account, totals.add)
-    with job.timed("process"):
+    with job.timed("process"), told_as(job.plan.inputs["registry"].path):
         registry = totals.result()
         parts = [registry] if registry.num_columns else []
         mapping = build_mapping(parts, min_count=section.min_count, max_terms=section.max_terms)

@@ -35,6 +35,17 @@ class _UnitEnd(NamedTuple):
     registry: pa.Table | None = None
 
 
+def check_partition(manifest: Manifest) -> None:
+    """Raises ManifestError: an unknown transform or option, a dataset missing or unknown."""
+    options = read_transform(manifest)
+    declared(
+        manifest,
+        inputs={_main_input(manifest, options), *options.side_inputs},
+        outputs={"rows"},
+        optional={"registry"},
+    )
+
+
 def run_partition(job: Job) -> Counters:
     """Transform the main input: the only one that is no side input of the transform.
 
@@ -64,7 +75,6 @@ def _main_input(manifest: Manifest, options: TransformOptions) -> str:
         expected = "one input" + (f" beside {', '.join(sorted(side))}" if side else "")
         problem = manifest.problem("inputs", expected, ", ".join(candidates) or "none")
         raise ManifestError([problem])
-    declared(manifest, inputs={*candidates, *side}, outputs={"rows"}, optional={"registry"})
     return candidates[0]
 
 
@@ -98,6 +108,8 @@ class _Processor:
             return chunk
         with placed_in(chunk.batch):
             result = self._transform(chunk.batch.rows)
+        if not isinstance(result, ProcessResult):
+            raise RunError(f"the transform gave {type(result).__name__}, expected a ProcessResult")
         if set(result.outputs) != {"rows"}:
             raise RunError(f"the transform gave the outputs {sorted(result.outputs)}, expected 'rows' alone")
         if self._keeps_registry:

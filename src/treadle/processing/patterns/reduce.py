@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from treadle.domain.reduce import SumFold
 from treadle.domain.result import Counters
+from treadle.manifest import Manifest
 from treadle.processing.account import Account
 from treadle.processing.declared import declared, needed, settings_of
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input
+from treadle.processing.streams import fold_input, told_as
+
+
+def check_reduce(manifest: Manifest) -> None:
+    """Raises ManifestError: no section `reduce`, keys and sums at odds, a dataset missing or unknown."""
+    declared(manifest, inputs={"rows"}, outputs={"sums"})
+    _fold(manifest)
 
 
 def run_reduce(job: Job) -> Counters:
@@ -20,16 +27,19 @@ def run_reduce(job: Job) -> Counters:
         ManifestError: the section `reduce` or a dataset is missing or unknown.
         RunError: a column is missing or cannot be summed, or too many bad rows.
     """
-    section = needed(job.manifest, "reduce", job.manifest.reduce)
-    declared(job.manifest, inputs={"rows"}, outputs={"sums"})
-    with settings_of(job.manifest, "reduce"):
-        fold = SumFold(section.keys, section.sums)
+    fold = _fold(job.manifest)
     account = Account(job)
     fold_input(job, "rows", account, fold.add)
-    with job.timed("process"):
+    with job.timed("process"), told_as(job.plan.inputs["rows"].path):
         sums = fold.result()
     account.note("groups", sums.num_rows)
     if sums.num_columns:
         with job.timed("write"):
             job.session.write("sums", WHOLE, sums)
     return account.close()
+
+
+def _fold(manifest: Manifest) -> SumFold:
+    section = needed(manifest, "reduce", manifest.reduce)
+    with settings_of(manifest, "reduce"):
+        return SumFold(section.keys, section.sums)

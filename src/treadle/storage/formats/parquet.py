@@ -27,8 +27,9 @@ GROUP_BYTES = 64 * 2**20
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
     """The rows of a file in batches; a file without rows gives one empty batch, which carries its columns.
 
-    A damaged file gives the rows before the damage and one bad row, at line 0, with the reason.
-    Raises ArtifactError when a declared column is missing.
+    A damaged file gives the rows before the damage and one bad row, at line 0, with the reason. A row with a
+    value that its type does not allow, such as text that is not UTF-8, is bad by itself.
+    Raises ArtifactError when a declared column is missing, or a column read appears twice.
     """
     done = 0
     batch = _no_rows(pa.schema([]))
@@ -36,10 +37,9 @@ def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch
         with fsspec.open(unit.source, "rb") as stream, _open(stream) as file:
             schema = _projection(file.schema_arrow, dataset.columns, unit.source)
             batch = _no_rows(schema)
-            for rows in file.iter_batches(batch_rows, columns=schema.names):
+            for rows in file.iter_batches(min(batch_rows, GROUP_ROWS), columns=schema.names):
                 batch = rows.select(schema.names)
-                batch.validate(full=True)
-                yield RowBatch(batch, tuple(range(done + 1, done + len(batch) + 1)), unit.source, ())
+                yield _judged(batch, done, unit.source)
                 done += len(batch)
         if not done:
             yield RowBatch(batch, (), unit.source, ())
@@ -48,6 +48,32 @@ def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch
             raise  # the disk failed, or there is no such file; an OSError of Arrow itself has no errno
         bad = BadRow(unit.source, 0, f"not a whole parquet file, {done} rows could be read: {error}", "")
         yield RowBatch(batch.slice(0, 0), (), unit.source, (bad,))
+
+
+def _judged(rows: pa.RecordBatch, before: int, source: str) -> RowBatch:
+    """The rows that are valid, and those that are not; `before` rows of the file came earlier."""
+    lines = range(before + 1, before + len(rows) + 1)
+    try:
+        rows.validate(full=True)
+        return RowBatch(rows, tuple(lines), source, ())
+    except pa.ArrowException:
+        flaws = [_flaw(rows.slice(index, 1)) for index in range(len(rows))]
+        if not any(flaws):
+            raise
+    kept = [index for index, flaw in enumerate(flaws) if flaw is None]
+    bad = [
+        BadRow(source, line, flaw, "") for line, flaw in zip(lines, flaws, strict=True) if flaw is not None
+    ]
+    return RowBatch(rows.take(pa.array(kept, pa.int64())), tuple(lines[i] for i in kept), source, tuple(bad))
+
+
+def _flaw(row: pa.RecordBatch) -> str | None:
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowException as error:
+            return f"column {name}: {error}"
+    return None
 
 
 def _open(stream: BinaryIO) -> pq.ParquetFile:
@@ -59,14 +85,12 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _projection(schema: pa.Schema, columns: tuple[str, ...] | None, source: str) -> pa.Schema:
-    if columns is None:
-        return schema.remove_metadata()
-    for name in columns:
-        if name not in schema.names:
-            raise ArtifactError(
-                f"{source}: column {name!r} is missing; the file has: {', '.join(schema.names)}"
-            )
-    return pa.schema([schema.field(name) for name in columns])
+    wanted = list(dict.fromkeys(schema.names if columns is None else columns))
+    for name in wanted:
+        if (count := schema.names.count(name)) != 1:
+            flaw = "is missing" if not count else f"appears {count} times"
+            raise ArtifactError(f"{source}: column {name!r} {flaw}; the file has: {', '.join(schema.names)}")
+    return pa.schema([schema.field(name) for name in wanted])
 
 
 class ParquetPart:
