@@ -56,6 +56,17 @@ def test_the_picture_at_the_top_names_every_error() -> None:
     assert defined <= set(drawn)
 
 
+def test_failures_of_a_run_survive_pickling() -> None:
+    """A step may itself run an experiment, in another process."""
+    failed = StepsFailedError("1 step failed: a", [ValueError("x")], {"b": 1})
+    again = pickle.loads(pickle.dumps(failed))
+    assert (str(again), repr(again.exceptions), again.results) == (
+        str(failed),
+        repr(failed.exceptions),
+        {"b": 1},
+    )
+
+
 def test_failures_of_a_run_keep_the_results_when_split() -> None:
     failed = StepsFailedError("1 step failed: a", [ValueError("x"), OSError("y")], {"b": 1})
     matching, rest = failed.split(OSError)

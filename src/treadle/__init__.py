@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from treadle.artifacts import Artifact
     from treadle.execution import StepRunner, StepSpec
-    from treadle.experiment import Runtime, lower, run, step
+    from treadle.experiment import Runtime, StepContext, lower, run, step
 
 __version__ = "0.1.0"
 
-__all__ = ["Artifact", "Runtime", "StepRunner", "StepSpec", "lower", "run", "step"]
+__all__ = ["Artifact", "Runtime", "StepContext", "StepRunner", "StepSpec", "lower", "run", "step"]
 
 _ROOMS = {
     "Artifact": "treadle.artifacts",
     "Runtime": "treadle.experiment",
+    "StepContext": "treadle.experiment",
     "StepRunner": "treadle.execution",
     "StepSpec": "treadle.execution",
     "lower": "treadle.experiment",

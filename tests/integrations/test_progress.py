@@ -5,7 +5,15 @@ import re
 
 from rich.console import Console
 
-from treadle.execution.report import CodeChanged, Event, RunEnded, RunPlanned, StepEnded, StepStarted
+from treadle.execution.report import (
+    CodeChanged,
+    Event,
+    RunEnded,
+    RunPlanned,
+    RunStopping,
+    StepEnded,
+    StepStarted,
+)
 from treadle.integrations.progress import ROWS, Progress
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 
@@ -98,3 +106,23 @@ def test_a_large_run_is_summed_up_by_what_went_wrong_and_what_took_long() -> Non
     assert len(rows) == ROWS
     assert rows[0].split()[:2] == ["s0", "failed"]
     assert rows[1].split()[:2] == ["s999", "done"]
+
+
+def test_a_run_with_nothing_to_do_is_told_in_one_breath() -> None:
+    """A table that repeats the lines above it says nothing."""
+    cached = Cached("x")
+    told = _told(
+        (RunPlanned(1, 1, 0), StepEnded("read-1", "read", cached, 0), RunEnded({"read-1": cached}, 0.1)),
+        terminal=False,
+    )
+    assert told.splitlines() == [
+        "1 step: 1 cached, 0 to run",
+        "[1/1] read  cached",
+        "1 step in 0.1 s: 1 cached",
+    ]
+
+
+def test_whoever_presses_ctrl_c_learns_what_is_waited_for() -> None:
+    """Silence for half a minute makes people reach for kill -9."""
+    told = _told((RunStopping(("train", "name")),), terminal=False)
+    assert told == "stopping: waiting for train, name to end; press Ctrl-C again to leave at once\n"

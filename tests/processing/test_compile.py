@@ -67,7 +67,7 @@ def test_the_log_lies_apart(workshop: Any, log: str) -> None:
 
 def test_steps_that_share_a_root_keep_their_bad_rows(workshop: Any) -> None:
     """A second step without bad rows clears its own quarantine, not that of the first."""
-    paths = [quarantine_path(RunContext.create(step, "root")) for step in ("a", "b", "../a", "a/b", ".")]
-    assert paths[0] == "root/a.quarantine.jsonl"
+    paths = [quarantine_path(RunContext.create(step, "/root")) for step in ("a", "b", "../a", "a/b", ".")]
+    assert paths[0] == "/root/a.quarantine.jsonl"
     assert len({Path(each) for each in paths}) == 5
-    assert {str(Path(each).parent) for each in paths} == {"root"}
+    assert {str(Path(each).parent) for each in paths} == {"/root"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 from treadle.domain import Counters
-from treadle.errors import AccountError, ArtifactError, ManifestError, RunError
+from treadle.errors import AccountError, ArtifactError, ManifestError, RunError, StoppedError
 from treadle.ext import Job, RunContext, register_pattern_runner
+from treadle.fray import JobRequest, ThreadClient
 from treadle.processing import run_from_manifest
 from treadle.telemetry import (
     Event,
@@ -396,4 +398,26 @@ def test_ctrl_c_cancels_and_gives_everything_back(workshop: Any) -> None:
         assert process.wait(timeout=30) == 0
     assert said.splitlines()[-1] == "ended cancelled cancelled"
     assert said.count("working") < 100
+    assert workshop.visible() == []
+
+
+def test_a_run_heeds_a_request_to_stop(workshop: Any) -> None:
+    """Ctrl-C in an experiment reaches its steps as a request; it must not wait for the last row."""
+    workshop.rows("a", [{"text": "one"}])
+
+    begun, asked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        asked.wait(10)
+        workshop.run(TOKENIZE)
+
+    with ThreadClient(1) as client:
+        job = client.submit(JobRequest("run", work))
+        begun.wait(10)
+        job.terminate()
+        asked.set()
+        with pytest.raises(StoppedError, match="asked to stop; nothing of it is visible"):
+            job.result(30)
+    assert ended(workshop.sink).outcome == "cancelled"
     assert workshop.visible() == []

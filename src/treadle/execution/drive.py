@@ -23,6 +23,7 @@ from treadle.execution.report import (
     Reporter,
     RunEnded,
     RunPlanned,
+    RunStopping,
     StepEnded,
     StepStarted,
     log_event,
@@ -169,6 +170,7 @@ class Drive:
         self._report(StepEnded(key, step.name, outcome, seconds))
 
     def _stop(self) -> None:
+        self._report(RunStopping(tuple(self._graph.steps[key].name for key in self._jobs)))
         for job in self._jobs.values():
             job.terminate()
         for key, job in tuple(self._jobs.items()):

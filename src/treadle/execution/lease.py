@@ -8,7 +8,7 @@ from types import TracebackType
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from treadle.errors import StepError
+from treadle.errors import StepError, StoppedError
 from treadle.fray import parked, stop_requested
 
 
@@ -18,7 +18,8 @@ class lease:  # noqa: N801 - read as a verb: `with lease(path):`
     A class and no generator: `contextmanager` cannot pass on an exception that is frozen.
 
     Raises:
-        StepError: the job was asked to stop while it waited, or it is the step itself that waits.
+        StoppedError: the job was asked to stop while it waited.
+        StepError: it is the step itself that waits.
     """
 
     def __init__(self, output_path: str) -> None:
@@ -66,4 +67,4 @@ def _wait_for(lock: BaseFileLock, output_path: str) -> None:
         with parked():
             lock.acquire(cancel_check=stop_requested)
     except Timeout as error:
-        raise StepError(f"{output_path}: asked to stop while another owner had the step") from error
+        raise StoppedError(f"{output_path}: asked to stop while another owner had the step") from error

@@ -51,6 +51,13 @@ class StepEnded:
 
 
 @dataclass(frozen=True)
+class RunStopping:
+    """Nothing new is started; the steps that still run, by name, were asked to stop and are waited for."""
+
+    waiting_for: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunEnded:
     """The run is over; `outcomes` has each step that came to its end (step id -> outcome)."""
 
@@ -58,7 +65,7 @@ class RunEnded:
     seconds: float
 
 
-Event: TypeAlias = RunPlanned | CodeChanged | StepStarted | StepEnded | RunEnded
+Event: TypeAlias = RunPlanned | CodeChanged | StepStarted | StepEnded | RunStopping | RunEnded
 Reporter: TypeAlias = Callable[[Event], None]
 
 

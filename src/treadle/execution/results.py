@@ -87,7 +87,7 @@ def as_error(results: Results) -> StepsFailedError:
     failed = {key: end for key, end in ends.items() if isinstance(end, Failed)}
     skipped = {key: end for key, end in ends.items() if isinstance(end, Skipped)}
     lines = [
-        f"{len(failed)} of {len(ends)} steps failed, {len(skipped)} were skipped",
+        f"{len(failed)} of {len(ends)} steps failed; skipped because of them: {len(skipped)}",
         *(f"  failed {key}: {_describe(each.error)}" for key, each in failed.items()),
         *(f"  skipped {key}: because of {_listed(each.because)}" for key, each in skipped.items()),
     ]

@@ -16,6 +16,8 @@ from treadle.execution.lazy import Handle, Runtime, StepContext, step
 from treadle.manifest import load_manifest_path, read_manifest
 from treadle.processing import RunContext, run_from_manifest
 from treadle.processing.context import UNBOUND
+from treadle.processing.plugins import load_plugins
+from treadle.processing.runners import check_manifest
 
 
 @step
@@ -36,10 +38,13 @@ def manifest_step(name: str, manifest: Path, **params: object) -> Handle[Artifac
     In the manifest, the param of a handle is the folder of its artifact.
 
     Raises:
-        ManifestError: the manifest, or a param that is no handle, is wrong; nothing has run.
+        UsageError: the manifest, or a param that is no handle, is wrong, or something that the run needs is
+            not installed; nothing has run.
     """
     known = {key: "<folder>" if isinstance(value, Handle) else value for key, value in params.items()}
+    load_plugins()
     checked = read_manifest(manifest, known, UNBOUND)
+    check_manifest(checked)
     return manifest_run(checked.step_id, checked.digest, params, str(manifest)).named(name)
 
 

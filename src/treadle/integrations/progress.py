@@ -23,7 +23,15 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from treadle.execution.report import CodeChanged, Event, RunEnded, RunPlanned, StepEnded, StepStarted
+from treadle.execution.report import (
+    CodeChanged,
+    Event,
+    RunEnded,
+    RunPlanned,
+    RunStopping,
+    StepEnded,
+    StepStarted,
+)
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 
 ROWS = 40
@@ -77,6 +85,8 @@ class Progress:
                 self._start(event)
             case StepEnded():
                 self._end(event)
+            case RunStopping():
+                self._say(_stopping(event), "yellow")
             case RunEnded():
                 self._sum_up(event)
 
@@ -99,7 +109,7 @@ class Progress:
 
     def _sum_up(self, event: RunEnded) -> None:
         self._live.stop()
-        if self._ended:
+        if any(not isinstance(each.outcome, Cached) for each in self._ended.values()):
             self._console.print(self._table())
         kinds = [type(each) for each in event.outcomes.values()]
         told = ", ".join(f"{kinds.count(kind)} {word}" for kind, (word, _) in _WORDS.items() if kind in kinds)
@@ -165,6 +175,12 @@ def _outcome(each: StepEnded) -> Text:
 
 def _seconds(each: StepEnded) -> str:
     return f"{each.seconds:.1f} s" if isinstance(each.outcome, Done | Failed) else ""
+
+
+def _stopping(event: RunStopping) -> str:
+    if not event.waiting_for:
+        return "stopping"
+    return f"stopping: waiting for {', '.join(event.waiting_for)} to end; press Ctrl-C again to leave at once"
 
 
 def _steps(count: int) -> str:

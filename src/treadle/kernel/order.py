@@ -54,18 +54,21 @@ class Frontier(Generic[K]):
 
     def __init__(self, graph: Mapping[K, Collection[K]], priority: Mapping[K, float] | None = None) -> None:
         self._graph = graph
-        self._arranged = arranged = arrange(graph)
-        self._rank = _ranks(arranged, priority or {})
-        self._waiting = {key: len(set(graph[key])) for key in arranged}
-        self._dependents: dict[K, list[K]] = {key: [] for key in arranged}
-        for key in arranged:
-            for dependency in set(graph[key]):
+        self._arranged = arrange(graph)
+        # A heap of numbers: it compares faster than one of names.
+        self._by_rank = (
+            sorted(graph, key=lambda key: (-priority.get(key, 0.0), key)) if priority else sorted(graph)
+        )
+        self._rank = {key: rank for rank, key in enumerate(self._by_rank)}
+        self._waiting = {key: len(graph[key]) for key in graph}
+        self._dependents: dict[K, list[K]] = {key: [] for key in graph}
+        for key, dependencies in graph.items():
+            for dependency in dependencies:
                 self._dependents[dependency].append(key)
         self._failed: dict[K, int] = {}
         self._lost: set[K] = set()
         self._running: set[K] = set()
-        self._heap = [(self._rank[key], key) for key in arranged if not self._waiting[key]]
-        heapq.heapify(self._heap)
+        self._heap = [rank for rank, key in enumerate(self._by_rank) if not self._waiting[key]]
 
     @property
     def running(self) -> int:
@@ -93,7 +96,7 @@ class Frontier(Generic[K]):
         """The next ready node, which now runs; None when nothing is ready at this moment."""
         if not self._heap:
             return None
-        key = heapq.heappop(self._heap)[1]
+        key = self._by_rank[heapq.heappop(self._heap)]
         self._running.add(key)
         return key
 
@@ -103,7 +106,7 @@ class Frontier(Generic[K]):
         for dependent in self._dependents[key]:
             self._waiting[dependent] -= 1
             if not self._waiting[dependent]:
-                heapq.heappush(self._heap, (self._rank[dependent], dependent))
+                heapq.heappush(self._heap, self._rank[dependent])
 
     def lose(self, key: K) -> tuple[K, ...]:
         """`key` has failed: the dependents, near and far, that are lost only now, in order."""
@@ -145,9 +148,3 @@ def _path(cycle: Sequence[Any]) -> str:
     needs = [str(each) for each in reversed(cycle[1:])]
     start = needs.index(min(needs))
     return " -> ".join([*needs[start:], *needs[:start], needs[start]])
-
-
-def _ranks(arranged: Sequence[K], priority: Mapping[K, float]) -> dict[K, tuple[float, int]]:
-    """Larger priority first, then by name: numbers stand in for names, so that a heap compares fast."""
-    places = {key: place for place, key in enumerate(sorted(arranged))}
-    return {key: (-priority.get(key, 0.0), places[key]) for key in arranged}

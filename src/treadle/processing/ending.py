@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from treadle.domain.result import Counters
+from treadle.errors import StoppedError
 from treadle.kernel.unwind import Unwind
 from treadle.processing.account import named_counts
 from treadle.telemetry import Event, LogSink, NullSink, Outcome, RunEnded, Sink
@@ -29,12 +30,12 @@ class Ending:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """The block that is the work; an interrupt cancels it, anything else raised fails it."""
+        """The block that is the work; being interrupted or stopped cancels it, an error fails it."""
         try:
             yield
             self.outcome = "finished"
         except BaseException as error:
-            self.outcome = "cancelled" if isinstance(error, KeyboardInterrupt) else "failed"
+            self.outcome = "cancelled" if isinstance(error, KeyboardInterrupt | StoppedError) else "failed"
             self.error = f"{type(error).__name__}: {error}"
             raise
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from treadle.errors import ArgumentError, RunError
+from treadle.errors import ArgumentError, RunError, StoppedError
+from treadle.fray import stop_requested
 from treadle.processing.account import Account, place_of
 from treadle.processing.job import Job
 from treadle.processing.pipeline import timed_items
@@ -22,7 +23,15 @@ def units_of(job: Job, name: str) -> tuple[WorkUnit, ...]:
 def batches_of(job: Job, name: str, unit: WorkUnit) -> Iterator[RowBatch]:
     """The batches of one unit of the input `name`; the time they take to come counts as reading."""
     batches = read_batches(job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows)
-    return timed_items(batches, job.timed, "read")
+    for batch in timed_items(batches, job.timed, "read"):
+        heed_stop(job)
+        yield batch
+
+
+def heed_stop(job: Job) -> None:
+    """Raise StoppedError when the step that this run belongs to was asked to stop."""
+    if stop_requested():
+        raise StoppedError(f"step {job.ctx.step_id}: asked to stop; nothing of it is visible")
 
 
 def fold_input(job: Job, name: str, account: Account, take: Callable[[pa.RecordBatch], object]) -> None:

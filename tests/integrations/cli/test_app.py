@@ -51,6 +51,8 @@ def _treadle(*arguments: str, cwd: Path, debug: bool = False) -> subprocess.Comp
 def manifest(tmp_path: Path) -> Path:
     path = tmp_path / "words.yaml"
     path.write_text(GOOD)
+    (tmp_path / "typo.yaml").write_text(GOOD.replace("type: partition", "type: partitoin"))
+    (tmp_path / "option.yaml").write_text(GOOD.replace("name: tokenize", "name: tokenize, kep: [text]"))
     lines = ['{"text": "gold and silver"}', '{"text": null}', '{"text": "war and peace"}']
     (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
     return path
@@ -88,6 +90,8 @@ def test_help_loads_no_command_and_nothing_heavy(tmp_path: Path) -> None:
         (["run", "words.yaml", "--param", "text=x"], "did you mean 'texts'"),
         (["run", "words.yaml", "--param", "texts=texts.jsonl", "--step-id", "other"], "'other'"),
         (["manifest", "check", "words.yaml", "--param", "text=x"], "did you mean 'texts'"),
+        (["manifest", "check", "typo.yaml", "--param", "texts=t"], "did you mean 'partition'"),
+        (["manifest", "check", "option.yaml", "--param", "texts=t"], "did you mean 'keep'"),
     ],
 )
 def test_a_wrong_request_exits_with_2_and_a_message_without_traceback(
@@ -131,7 +135,11 @@ def test_run_prints_the_account_and_where_the_outputs_are(manifest: Path) -> Non
     done = _treadle("run", "words.yaml", *options, cwd=manifest.parent)
     assert done.returncode == 0, done.stderr
     assert "3 rows in = 2 out + 0 filtered + 1 rejected" in done.stdout
-    assert "out/rows" in done.stdout
+    assert (manifest.parent / "out" / "rows").is_dir()
+    assert sorted(path.name for path in (manifest.parent / "out").iterdir()) == [
+        "rows",
+        "words.quarantine.jsonl",
+    ]
     assert "out/words.quarantine.jsonl" in done.stdout
     assert (manifest.parent / "out" / "words.quarantine.jsonl").exists()
     again = _treadle("run", "words.yaml", *options, cwd=manifest.parent)
@@ -167,7 +175,11 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
             1,
             "treadle: FileNotFoundError: [Errno 2] No such file: 'x'",
         ),
-        (KeyboardInterrupt(), 130, "treadle: interrupted"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "treadle: interrupted; what is done is kept, and the next run goes on from there",
+        ),
         (MemoryError("no room for 728 TiB"), 1, "treadle: MemoryError: no room for 728 TiB"),
     ],
 )

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError:  # it has been printed, with the usage
         return UsageError.exit_code
     except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTED)
+        return _failed("interrupted; what is done is kept, and the next run goes on from there", INTERRUPTED)
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
     except (OSError, MemoryError) as error:

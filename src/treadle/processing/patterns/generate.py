@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from treadle.domain.result import Counters, Reject
 from treadle.engine import Completion, GenerationRequest, Message
+from treadle.engine.catalog import check_ready
 from treadle.errors import ManifestError
 from treadle.manifest import Manifest
 from treadle.manifest.model import GenerateSection
@@ -23,16 +24,22 @@ from treadle.processing.declared import declared, needed
 from treadle.processing.job import Job
 from treadle.processing.pipeline import closing_iterator, timed_items
 from treadle.processing.prompts import Template, read_template
-from treadle.processing.streams import batches_of, check_columns, units_of
+from treadle.processing.streams import batches_of, check_columns, heed_stop, units_of
 from treadle.storage import RowBatch, WorkUnit
 
 
 def check_generate(manifest: Manifest) -> None:
-    """Raises ManifestError: no section `generate`, no template in it, a dataset missing or unknown."""
+    """Hold the manifest to its run type, and see that the model can be had, which is best known early.
+
+    Raises:
+        ManifestError: no section `generate`, no template in it, a dataset missing or unknown.
+        UsageError: the model is unknown, or what it takes to run it is not installed.
+    """
     section = needed(manifest, "generate", manifest.generate)
     declared(manifest, inputs={"rows"}, outputs={"answers"})
     _check_system(manifest, section)
     read_template(manifest, "generate.prompt", section.prompt)
+    check_ready(section.model)
 
 
 def run_generate(job: Job) -> Counters:
@@ -57,6 +64,7 @@ def run_generate(job: Job) -> Counters:
     writer = _InOrder(job, Account(job))
     with closing_iterator(engine.generate(writer.requests(units, prompts))) as completions:
         for completion in timed_items(completions, job.timed, "process"):
+            heed_stop(job)
             writer.take(completion)
     return writer.close()
 

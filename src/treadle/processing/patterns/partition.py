@@ -19,7 +19,7 @@ from treadle.processing.account import Account
 from treadle.processing.declared import declared, settings_of
 from treadle.processing.job import Job
 from treadle.processing.pipeline import run_three_stages
-from treadle.processing.streams import placed_in, units_of
+from treadle.processing.streams import heed_stop, placed_in, units_of
 from treadle.processing.transforms import TransformOptions, read_transform
 from treadle.storage import RowBatch, WorkUnit, read_batches, read_table
 
@@ -88,6 +88,7 @@ def _read(job: Job, main: str) -> Iterator[_Chunk | _UnitEnd]:
     dataset, batch_rows = job.plan.inputs[main], job.manifest.parallelism.batch_rows
     for unit in units_of(job, main):
         for batch in read_batches(dataset, unit, batch_rows):
+            heed_stop(job)
             yield _Chunk(unit, batch)
         yield _UnitEnd(unit)
 
