@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import typing
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ from pathlib import Path
 import pydantic
 import pytest
 
+from treadle.domain import EmbedTransform, TokenizeTransform
 from treadle.manifest import read_manifest
 from treadle.manifest.model import Manifest
 from treadle.manifest.scalars import read_word, write_word
+from treadle.processing.runners import check_manifest
 
 REFERENCE = Path(__file__).parents[2] / "docs/manifest.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -36,6 +39,8 @@ FIELDS = sorted(
     }.items()
 )
 
+OPTIONS = {field.name for kind in (TokenizeTransform, EmbedTransform) for field in dataclasses.fields(kind)}
+
 
 @pytest.mark.parametrize(
     ("owner", "field"), FIELDS, ids=lambda each: ".".join(each) if isinstance(each, tuple) else ""
@@ -54,19 +59,21 @@ def test_every_field_is_named_with_its_default(
         ]
 
 
+def test_every_option_of_a_transform_is_named() -> None:
+    """What is learnt only from an error message is not documented."""
+    assert OPTIONS <= {row[0] for row in ROW.findall(REFERENCE.read_text())}
+
+
 def test_the_reference_names_no_key_that_does_not_exist() -> None:
     """A key that was renamed must not live on in the reference."""
-    known = {name for (_, name), _ in FIELDS} | {"include"}
+    known = {name for (_, name), _ in FIELDS} | OPTIONS | {"include"}
     assert {row[0] for row in ROW.findall(REFERENCE.read_text())} <= known
 
 
-def test_the_example_at_the_top_loads(tmp_path: Path) -> None:
+def test_the_example_at_the_top_is_fit_to_run(tmp_path: Path) -> None:
     """Readers start by copying it."""
     example = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text(), re.DOTALL)[0]
-    (tmp_path / "fragments").mkdir()
-    (tmp_path / "fragments/storage.yaml").write_text("parallelism: {batch_rows: 512}\n")
-    (tmp_path / "fragments/metrics.yaml").write_text("log: m.jsonl\n")
     (tmp_path / "manifest.yaml").write_text(example)
     manifest = read_manifest(tmp_path / "manifest.yaml", {"corpus": "/data"}, {"run.output": "/out"})
-    assert (manifest.runtime.seed, manifest.parallelism.batch_rows) == (7, 512)
-    assert manifest.metrics.log == "m.jsonl"
+    check_manifest(manifest)
+    assert manifest.runtime.seed == 7
