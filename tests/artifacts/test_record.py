@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from treadle.artifacts import FORMAT, RECORD_NAME, FileEntry, Record, read_record, write_record
+from treadle.artifacts import RECORD_NAME, FileEntry, Record, read_record, write_record
+from treadle.artifacts.record import FORMAT
 from treadle.errors import ArtifactError
 
 RECORD = Record(

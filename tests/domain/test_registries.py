@@ -76,9 +76,8 @@ def test_ids_do_not_depend_on_number_or_order_of_registries(
     ]
 
 
-def test_limits_and_dropped_terms() -> None:
+def test_limits() -> None:
     table = registry_of([["a", "b", "b", "c", "c", "c"]]).to_table()
-    assert build_mapping([table], drop=["c"])["term"].to_pylist() == ["b", "a"]
     assert build_mapping([table], max_terms=2)["term"].to_pylist() == ["c", "b"]
     assert build_mapping([]).schema == build_mapping([table]).schema == MAPPING_SCHEMA
     with pytest.raises(ArgumentError, match="at least 1, got 0"):

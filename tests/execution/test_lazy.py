@@ -191,8 +191,22 @@ def test_a_handle_is_handed_over_as_an_ordinary_argument_only() -> None:
 def test_an_argument_that_contains_itself_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
-    with pytest.raises(IdentityError, match="step 'count': an argument contains itself"):
+    with pytest.raises(
+        IdentityError, match="step 'count': an argument or a captured variable contains itself"
+    ):
         count(value)
+
+
+def test_a_captured_variable_that_contains_itself_is_refused() -> None:
+    value: list[Any] = []
+    value.append(value)
+
+    @step
+    def use() -> Any:
+        return value
+
+    with pytest.raises(IdentityError, match="step 'use': an argument or a captured variable contains itself"):
+        use()
 
 
 def test_a_step_is_made_of_a_function() -> None:

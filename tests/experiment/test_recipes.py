@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from treadle.errors import StepsFailedError
 from treadle.execution.results import Results
-from treadle.experiment import run
+from treadle.experiment import run, topic_steps
 from treadle.experiment.manifest_step import manifest_step
 from treadle.experiment.recipes import MANIFESTS, STATE_OF_THE_UNION, TopicMap, topic_map
 from treadle.experiment.tables import column, load
@@ -107,3 +108,11 @@ def test_editing_a_manifest_makes_new_steps_and_moving_it_does_not(tmp_path: Pat
     common = moved / "common.yaml"
     common.write_text(common.read_text().replace("seed: 7", "seed: 8"))
     assert manifest_step("vocabulary", moved / "vocabulary.yaml", tokens="a", min_count=5).id != original.id
+
+
+def test_a_corpus_without_documents_is_an_error_with_its_path(tmp_path: Path) -> None:
+    corpus = tmp_path / "empty.jsonl"
+    corpus.touch()
+    documents = topic_steps.documents(topic_steps.digest_of(corpus), str(corpus))
+    with pytest.raises(StepsFailedError, match=r"empty\.jsonl: expected one document a line, got none"):
+        run(documents, prefix=tmp_path / "store")

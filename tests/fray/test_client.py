@@ -58,10 +58,11 @@ def test_an_unknown_backend_lists_the_known(project: Path) -> None:
             "[clusters.big]\nbackend = 'threads'\nworkers = 3\n",
             "unknown key of .*clusters.big 'workers'",
         ),
-        ("[clusters.big]\nmax_workers = 3\n", "expected a backend, one of threads"),
+        ("[clusters.big]\nmax_workers = 3\n", "treadle.toml: clusters.big: backend: expected one of threads"),
+        ("[clusters.big]\nbackend = ['threads']\n", r"clusters.big: backend: .*, got \['threads'\]"),
         ("[clusters]\nbig = 3\n", "clusters.big: expected a table, got 3"),
         ("clusters = 3\n", "clusters: expected a table, got 3"),
-        ("[clusters.big]\nbackend = 'threads'\nmax_workers = 0\n", "max_workers"),
+        ("[clusters.big]\nbackend = 'threads'\nmax_workers = 0\n", "treadle.toml: clusters.big: max_workers"),
         ("clusters = [\n", "treadle.toml: expected TOML"),
     ],
 )

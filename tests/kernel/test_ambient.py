@@ -40,12 +40,6 @@ def test_the_former_value_returns_after_an_error() -> None:
     assert not colour.is_set
 
 
-def test_a_default_is_given_but_does_not_count_as_set() -> None:
-    shade = Ambient("shade", default="grey")
-    assert shade.get() == "grey"
-    assert not shade.is_set
-
-
 def test_carried_work_sees_the_callers_value_in_a_pool() -> None:
     """Pool threads do not inherit context variables, and one context cannot be entered twice at once."""
     meet = threading.Barrier(2)

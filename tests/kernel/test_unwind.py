@@ -62,12 +62,13 @@ def test_an_undo_that_is_interrupted_does_not_stop_the_others() -> None:
     assert log == ["first taken"]
 
 
-def test_closing_twice_undoes_once() -> None:
+def test_leaving_twice_undoes_once() -> None:
     log: list[str] = []
     unwind = Unwind()
     unwind.push(log.append, "undone")
-    assert unwind.close() is None
-    assert unwind.close() is None
+    for _ in range(2):
+        with unwind:
+            pass
     assert log == ["undone"]
 
 
@@ -86,8 +87,10 @@ class Frozen(Exception):
 def test_an_error_that_takes_no_notes_does_not_stop_the_undoing() -> None:
     """A frozen exception refuses notes; what was taken is given back all the same."""
     log: list[str] = []
-    unwind = Unwind()
-    unwind.push(breaking, "first", log, False)
-    unwind.push(breaking, "second", log, True)
-    assert unwind.close(error := Frozen()) is error
+    error = Frozen()
+    with pytest.raises(Frozen) as caught, Unwind() as unwind:
+        unwind.push(breaking, "first", log, False)
+        unwind.push(breaking, "second", log, True)
+        raise error
+    assert caught.value is error
     assert log == ["second", "first"]

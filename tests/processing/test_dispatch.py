@@ -87,7 +87,6 @@ def test_a_run_that_succeeds(workshop: Any, finalized: list[str]) -> None:
         "ada",
         "test",
     )
-    assert outcome.status == "finished"
     assert outcome.counters == Counters(rows_in=3, rows_out=3)
     assert outcome.outputs["rows"].rows == 3
     assert outcome.metrics is not None

@@ -92,7 +92,7 @@ def test_settings_that_do_not_go_together_are_placed(workshop: Any) -> None:
     """What the dataclass itself refuses."""
     (found,) = problems_of(workshop, body("{name: tokenize, min_tokens: -1}"))
     assert found == (
-        "transform: expected settings that go together, found others: min_tokens must be at least 0, got -1"
+        "transform: expected valid settings, found an error: min_tokens must be at least 0, got -1"
     )
 
 

@@ -67,6 +67,13 @@ def module_name(name: str) -> str:
     return Path(getattr(main, "__file__", None) or "__main__").stem
 
 
+def number_form(value: float) -> Json:
+    """A number as JSON can write it: very long integers in hex, infinities and NaN by name."""
+    if isinstance(value, int):  # Python refuses to write very long integers in decimal, but never in hex
+        return int(value) if value.bit_length() < 64 else {"int": hex(value)}
+    return float(value) if math.isfinite(value) else {"float": str(float(value))}
+
+
 def _text(tree: Json) -> str:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"))
 
@@ -95,17 +102,12 @@ def _described(value: object) -> str:
     return f"a value of type {type(value).__module__}.{type(value).__qualname__}"
 
 
-def _integer(value: int, _path: str, _above: _Open) -> Json:
-    # Python refuses to write very long integers in decimal, but never in hex.
-    return int(value) if value.bit_length() < 64 else {"int": hex(value)}
-
-
 def _number(value: float, path: str, _above: _Open) -> Json:
-    if math.isnan(value):
+    if value != value:  # NaN alone; `math.isnan` takes no very long integer
         raise IdentityError(
             f"{path}: NaN has no canonical form: it does not equal itself; None can say absent"
         )
-    return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    return number_form(value)
 
 
 def _mapping(value: Mapping[Any, Any], path: str, above: _Open) -> Json:
@@ -188,7 +190,7 @@ _RULES: tuple[tuple[Callable[[object], bool], Callable[[Any, str, _Open], Json]]
     (_from("numpy", "ndarray", "generic"), _array),
     (lambda value: dataclasses.is_dataclass(value) and not isinstance(value, type), _dataclass),
     (_from("pydantic", "BaseModel"), _model),
-    (_of(int), _typed(int, _integer)),
+    (_of(int), _typed(int, _number)),
     (_of(float), _typed(float, _number)),
     (_of(str), _typed(str, lambda value, _path, _above: str.__str__(value))),
     (_of(bytes, bytearray), _typed(bytes, _bytes)),

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypeAlias
 
 from treadle.artifacts.fingerprint import Json
 from treadle.errors import ArtifactError
@@ -22,8 +23,10 @@ from treadle.errors import ArtifactError
 RECORD_NAME = ".record.json"
 FORMAT = 1
 
-_TEXTS = ("build", "step_id", "name", "fingerprint", "code_hash", "path", "sha256")
-_KINDS = {**dict.fromkeys(_TEXTS, str), "bytes": int, "deps": dict, "seconds": int | float}
+_Kinds: TypeAlias = Mapping[str, type | UnionType]
+_TEXTS = ("build", "step_id", "name", "fingerprint", "code_hash")
+_RECORD_KINDS: _Kinds = {**dict.fromkeys(_TEXTS, str), "deps": dict, "seconds": int | float}
+_FILE_KINDS: _Kinds = {"path": str, "bytes": int, "sha256": str}
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,15 @@ def _parsed(path: Path, content: Any) -> Record:
         datetime.fromisoformat(record.started)
     except (KeyError, TypeError, ValueError) as error:
         raise _corrupt(path, str(error)) from error
-    _check_kinds(path, record)
+    _check_kinds(path, record, _RECORD_KINDS)
     for file in record.files:
-        _check_kinds(path, file)
+        _check_kinds(path, file, _FILE_KINDS)
     return record
 
 
-def _check_kinds(path: Path, part: Record | FileEntry) -> None:
-    for name, kind in _KINDS.items():
-        if hasattr(part, name) and not isinstance(found := getattr(part, name), kind):
+def _check_kinds(path: Path, part: Record | FileEntry, kinds: _Kinds) -> None:
+    for name, kind in kinds.items():
+        if not isinstance(found := getattr(part, name), kind):
             raise _corrupt(path, f"{name}: expected {getattr(kind, '__name__', kind)}, got {found!r}")
 
 

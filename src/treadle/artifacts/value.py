@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import math
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from treadle.artifacts.fingerprint import Json, module_name
+from treadle.artifacts.fingerprint import Json, module_name, number_form
 from treadle.errors import ArtifactError
 
 
@@ -54,12 +53,10 @@ def _decode(tree: Json) -> Any:
 
 def _encode(value: Any, where: str) -> Json:
     kind = type(value)
-    if value is None or kind in (bool, str) or (kind is float and math.isfinite(value)):
+    if value is None or kind in (bool, str):
         return value  # type: ignore[no-any-return]
-    if kind is int:  # Python refuses to write very long integers in decimal, but never in hex
-        return int(value) if value.bit_length() < 64 else {"int": hex(value)}
-    if kind is float:
-        return {"float": str(value)}
+    if kind in (int, float):
+        return number_form(value)
     if kind in (list, tuple):
         items: Json = [_encode(each, f"{where}[{place}]") for place, each in enumerate(value)]
         return items if kind is list else {"tuple": items}

@@ -1,4 +1,4 @@
-"""Vectors and tokens as columns: matrices of float32 in and out of Arrow, lists of text out of it."""
+"""Vectors and tokens as Arrow columns: matrices of float32 in and out, lists of strings out."""
 
 from __future__ import annotations
 

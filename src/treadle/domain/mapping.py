@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +26,11 @@ def build_mapping(
     *,
     min_count: int = 1,
     max_terms: int | None = None,
-    drop: Collection[str] = (),
 ) -> pa.Table:
     """Sum the registries and number the terms by count, largest first, then by term (in code point order).
 
     The ids depend on the sums alone, whatever the number and the order of the registries. Terms below
-    `min_count` or in `drop` get no id, nor does null; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
+    `min_count` get no id, nor does null; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
 
     Raises ArgumentError for limits below 1, or a registry without the columns term (text), count and
     documents (integers).
@@ -42,8 +41,7 @@ def build_mapping(
     for registry in registries:
         totals.add(registry)
     table = _typed(totals.result())
-    dropped = pc.is_in(table["term"], value_set=pa.array([None, *sorted(drop)], pa.string()))
-    wanted = pc.and_not(pc.greater_equal(table["count"], pa.scalar(min_count)), dropped)
+    wanted = pc.and_(pc.greater_equal(table["count"], pa.scalar(min_count)), pc.is_valid(table["term"]))
     table = table.filter(wanted).sort_by([("count", "descending"), ("term", "ascending")])
     table = table.slice(0, max_terms)
     ids = pa.array(range(table.num_rows), pa.int32())

@@ -1,7 +1,6 @@
-"""What a transform gives back for a batch of rows: outputs, rejects, counts and state, and the sums that must
-hold.
+"""What a transform returns for a batch of rows: outputs, rejects, counters and state.
 
-Statistics add up with `+`, so that workers never share a counter.
+Counters add with `+`, so that workers never share one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The in-memory registry of a partition: how often each term occurs, in all or per group. Registries add with
-`+`.
-"""
+"""The in-memory registry of a partition: how often each term occurs, in total or per group."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ def _counts() -> Counts:
 
 @dataclass
 class TermRegistry:
-    """Counts of terms, and of the documents that hold them, per group.
+    """Counts of terms, and of the documents that hold them, per group. Registries add with `+`.
 
     `group_type` is the Arrow type of the group column, None for a registry without groups (whose group is
     None).

@@ -53,9 +53,7 @@ def _word_pattern(*, ascii_only: bool) -> re.Pattern[str]:
 
 
 def _combining_marks() -> str:
-    r"""A character class of the marks that belong to a letter: \w leaves them out, which would cut words of
-    many scripts.
-    """
+    r"""A character class of the marks that belong to a letter: \w lacks them and would cut many words."""
     codes = [code for code in range(0x300, 0x20000) if unicodedata.category(chr(code)) in _MARKS]
     breaks = [0, *(at for at, (a, b) in enumerate(pairwise(codes), 1) if b != a + 1), len(codes)]
     return "".join(f"{chr(codes[start])}-{chr(codes[end - 1])}" for start, end in pairwise(breaks))

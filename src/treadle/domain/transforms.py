@@ -1,4 +1,4 @@
-"""The transforms of the partition run: rows to tokens, tokens to passage vectors.
+"""The transforms of the run type `partition`: rows to tokens, tokens to passage vectors.
 
 A transform is a frozen record of options; `bind` gives it the tables it needs beside the rows and returns the
 function of a batch. No row is dropped in silence: what cannot be used is rejected with a reason, what is
@@ -21,7 +21,7 @@ from treadle.domain.columns import token_lists, vector_column
 from treadle.domain.result import Counters, ProcessResult, Reject, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.domain.text import Normalization, tokenize
-from treadle.domain.word_weights import passage_basis
+from treadle.domain.word_weights import PassageBasis, passage_basis
 from treadle.errors import ArgumentError
 
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
@@ -29,7 +29,7 @@ _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 @dataclass(frozen=True)
 class TokenizeTransform:
-    """Rows with a text to rows with its tokens.
+    """Turns rows with a text into rows with its tokens.
 
     Output "rows": the columns `keep`, then tokens: list<string>. A row whose text is null or no string, or
     whose group is null, is rejected; one with fewer than `min_tokens` tokens is filtered. The state is a
@@ -56,12 +56,8 @@ class TokenizeTransform:
         return self
 
     def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
-        """Tokenize one batch. Raises ArgumentError when a column is missing."""
-        _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
-        if self.group_by and pa.types.is_nested(kind := batch.schema.field(self.group_by).type):
-            raise ArgumentError(
-                f"column {self.group_by!r} is {kind}, expected integers or strings to group by"
-            )
+        """Tokenize one batch. Raises ArgumentError when a column is missing, or cannot be grouped by."""
+        self._check(batch)
         groups = batch[self.group_by].to_pylist() if self.group_by else [None] * batch.num_rows
         registry = TermRegistry(batch[self.group_by].type if self.group_by else None)
         chosen: list[int] = []
@@ -79,13 +75,20 @@ class TokenizeTransform:
         rows = _rows(batch, self.keep, chosen, "tokens", pa.array(lists, pa.list_(pa.string())))
         return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), registry)
 
+    def _check(self, batch: pa.RecordBatch) -> None:
+        _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
+        if self.group_by and pa.types.is_nested(kind := batch.schema.field(self.group_by).type):
+            raise ArgumentError(
+                f"column {self.group_by!r} is {kind}, expected integers or strings to group by"
+            )
+
     def _tokens(self, text: str) -> list[str]:
         return tokenize(text, lowercase=self.lowercase, normalize=self.normalize)
 
 
 @dataclass(frozen=True)
 class EmbedTransform:
-    """Rows with tokens to rows with a passage vector: the weighted mean of its word vectors.
+    """Turns rows with tokens into rows with a passage vector, the weighted mean of its word vectors.
 
     Each word weighs smoothing / (smoothing + its relative frequency) (SIF: Arora, Liang, Ma 2017), times its
     residual IDF when the vectors have a column documents. The mean and the first `components` principal
@@ -94,8 +97,8 @@ class EmbedTransform:
     of float32), and documents: int64 if there is one.
 
     Output "rows": the columns `keep`, then vector: fixed_size_list<float32>, L2-normalised. A row with null
-    tokens is rejected; one without any known word is filtered. With `drop_stopwords` English function words
-    weigh nothing.
+    tokens is rejected; one without any known word is filtered. With `drop_stopwords`, English function words
+    are ignored.
     """
 
     tokens_column: str = "tokens"
@@ -127,14 +130,13 @@ class EmbedTransform:
             components=self.components,
             drop_stopwords=self.drop_stopwords,
         )
-        return _BoundEmbed(self, basis.terms, basis.vectors)
+        return _BoundEmbed(self, basis)
 
 
 @dataclass(frozen=True)
 class _BoundEmbed:
     options: EmbedTransform
-    terms: pa.Array[Any]
-    vectors: NDArray[np.float32]
+    basis: PassageBasis
 
     def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
         options = self.options
@@ -150,14 +152,15 @@ class _BoundEmbed:
 
     def _means(self, tokens: pa.Array[Any]) -> tuple[list[int], NDArray[np.float32]]:
         """Rows with a known word, and their normalised sums of weighted vectors."""
+        vectors = self.basis.vectors
         owners = pc.list_parent_indices(tokens).to_numpy()
-        found = pc.index_in(pc.list_flatten(tokens), value_set=self.terms)
+        found = pc.index_in(pc.list_flatten(tokens), value_set=self.basis.terms)
         known = found.is_valid().to_numpy(zero_copy_only=False)
         owners = owners[known]
         if not len(owners):
-            return [], np.empty((0, self.vectors.shape[1]), np.float32)
+            return [], np.empty((0, vectors.shape[1]), np.float32)
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        sums = np.add.reduceat(self.vectors[found.drop_null().to_numpy()], starts, axis=0, dtype=np.float32)
+        sums = np.add.reduceat(vectors[found.drop_null().to_numpy()], starts, axis=0, dtype=np.float32)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         usable = lengths[:, 0] > 0
         return owners[starts][usable].tolist(), sums[usable] / lengths[usable]

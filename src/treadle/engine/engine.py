@@ -111,7 +111,7 @@ class Engine:
 
     def _draw(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
         """Take requests in while more can run; yields those that are refused."""
-        while self._scheduler.hungry and (drawn := tuple(islice(source, 1))):
+        while self._scheduler.can_add and (drawn := tuple(islice(source, 1))):
             taken = self._intake.take(drawn[0], next(_numbers))
             if isinstance(taken, Generation):
                 self._scheduler.add(taken)

@@ -5,6 +5,7 @@
     admit      every resource reserves its part, or none does
     plan       slots, positions, what each token may look at, how each row is sampled
     forward    the model computes; keys and values land in the planned slots
+    sample     a token for each row that has all of its tokens computed
     commit     what was reserved is used
     finish     each new token ends its request, or the request goes on
 
@@ -93,15 +94,17 @@ class Loop:
                 generation, "error", "the model's scores are not numbers: its weights may be damaged"
             )
         generation.tokens.append(token)
-        if token == self._tokenizer.end and not generation.request.ignore_eos:
-            return self._end(generation, "stop")
         if self._stops(generation):
             return self._end(generation, "stop")
         return self._end(generation, "length") if len(generation.tokens) == generation.limit else None
 
     def _stops(self, generation: Generation) -> bool:
-        stops = generation.request.stop
-        return bool(stops) and _cut(self._tokenizer.decode(generation.new_tokens), stops) is not None
+        request = generation.request
+        if generation.tokens[-1] == self._tokenizer.end and not request.ignore_eos:
+            return True
+        if not request.stop:  # most requests: their text is decoded once, at the end
+            return False
+        return _cut(self._tokenizer.decode(generation.new_tokens), request.stop) is not None
 
     def _end(self, generation: Generation, reason: FinishReason, error: str | None = None) -> Completion:
         self._scheduler.finish(generation)

@@ -75,7 +75,7 @@ class Node:
         return step.ctx.result(SAMPLER, SamplePlan).sample(scores)
 
 
-def build_node(model: Llama, *, pages: int, page_size: int = 16) -> Node:
+def build_node(model: Llama, *, pages: int, page_size: int) -> Node:
     """A node whose cache holds `pages` pages of `page_size` tokens, all allocated here."""
     config = model.config
     cache = PagedKvCache(KvShape(config.layers, config.kv_heads, config.head_width), pages, page_size)

@@ -64,6 +64,7 @@ class GenerationRequest:
 
 
 def _is(value: object, *kinds: type) -> bool:
+    """`isinstance`, for what a caller may give against the annotations: a type checker believes those."""
     return isinstance(value, kinds)
 
 

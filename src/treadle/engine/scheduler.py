@@ -42,8 +42,8 @@ class Scheduler:
         self._running: list[Generation] = []
 
     @property
-    def hungry(self) -> bool:
-        """Whether another request may run in the next step, if the cache has room for it."""
+    def can_add(self) -> bool:
+        """Whether one more request may run in the next step, if the cache has room for it."""
         return len(self._waiting) + len(self._running) < self._max_batch
 
     @property

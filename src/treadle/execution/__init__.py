@@ -13,13 +13,14 @@ from treadle.execution.report import (
     log_event,
 )
 from treadle.execution.results import Results, StepResult, load_value
-from treadle.execution.step_runner import StepRunner
+from treadle.execution.step_runner import OnFailure, StepRunner
 from treadle.execution.step_spec import StepSpec
 
 __all__ = [
     "CodeChanged",
     "Event",
     "Handle",
+    "OnFailure",
     "Reporter",
     "Results",
     "RunEnded",

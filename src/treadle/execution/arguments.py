@@ -56,8 +56,8 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """A step function with the kinds of its parameters."""
+class StepFunction:
+    """The function of a step, and which of its parameters bear no identity or take the context."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
@@ -65,7 +65,7 @@ class Shape:
     context: frozenset[str]
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Shape:
+    def of(cls, function: Callable[..., Any]) -> StepFunction:
         """Read the kinds off the annotations."""
         signature = inspect.signature(function)
         kinds = {name: _kind(annotation) for name, annotation in _annotations(function).items()}
@@ -115,7 +115,7 @@ class Shape:
 class Call:
     """A lowered call, the `fn` of its step: puts results in the place of sources, then calls."""
 
-    shape: Shape
+    target: StepFunction
     arguments: Mapping[str, object]
     runtime: Mapping[str, object]
     cells: Mapping[str, object]
@@ -125,21 +125,21 @@ class Call:
     @property
     def __wrapped__(self) -> Callable[..., Any]:
         """The function itself, whose code it is that may change."""
-        return self.shape.function
+        return self.target.function
 
     def __call__(self, output_path: str) -> Any:
         """Load the results that the arguments name, and call the function."""
-        self._see_that_cells_stand()
+        self._check_captured()
         load = functools.cache(lambda source: load_value(source.output_path))
         arguments = rebuild(self.arguments, Source, load)
         identity = PurePath(output_path).name  # a lowered step lies in {store}/{name}/{fingerprint}
         context = StepContext(output_path, self.name, identity, self.prefix)
-        return self.shape.call({**arguments, **self.runtime}, context)
+        return self.target.call({**arguments, **self.runtime}, context)
 
-    def _see_that_cells_stand(self) -> None:
+    def _check_captured(self) -> None:
         """A step in a loop sees the loop's variable as it is later, and its identity has it as it was."""
         where = f"step {self.name!r}"
-        for name, now in self.shape.captured(where).items():
+        for name, now in self.target.captured(where).items():
             then = self.cells[name]
             if now is not then and fingerprint(now) != fingerprint(then):
                 raise StepError(

@@ -26,7 +26,6 @@ from treadle.execution.report import (
     RunStopping,
     StepEnded,
     StepStarted,
-    log_event,
 )
 from treadle.execution.results import StepResult, missing_record
 from treadle.fray import Client, JobHandle, JobRequest, JobStatus, ResourceConfig, stop_requested
@@ -34,13 +33,28 @@ from treadle.kernel import Cached, Failed, Frontier, Outcome, Skipped
 
 
 class Drive:
-    """One run: `plan` says what is done, and `forced` what runs in any case."""
+    """One run: `plan` says what is done, and `forced` what runs in any case.
 
-    def __init__(self, graph: StepGraph, plan: Plan, forced: Set[str], client: Client) -> None:
+    At most `max_concurrent` jobs are with the client at once; with `stop_on_failure` none is added
+    after a step has failed.
+    """
+
+    def __init__(
+        self,
+        graph: StepGraph,
+        plan: Plan,
+        forced: Set[str],
+        client: Client,
+        *,
+        max_concurrent: int,
+        stop_on_failure: bool,
+    ) -> None:
         self._graph = graph
         self._plan = plan
         self._forced = forced
         self._client = client
+        self._max_concurrent = max_concurrent
+        self._stop_on_failure = stop_on_failure
         needs = {key: [dep for dep in graph.deps[key] if dep in plan.to_run] for key in plan.to_run}
         self._frontier = Frontier(needs, _remaining_path(graph, needs))
         self._builds = {key: record.build for key, record in plan.records.items()}
@@ -50,16 +64,18 @@ class Drive:
         self._jobs: dict[str, JobHandle[Attempt]] = {}
         self._ended: SimpleQueue[str | None] = SimpleQueue()
         self._halted = threading.Event()
-        self._report: Reporter = log_event
+        self._report: Reporter
 
-    def run(
-        self, report: Reporter, max_concurrent: int, *, stop_on_failure: bool
-    ) -> Mapping[str, StepResult]:
-        """Run to the end, and give how each step ended."""
+    def run(self, report: Reporter) -> Mapping[str, StepResult]:
+        """Run to the end, telling `report`, and give how each step ended (step id -> result).
+
+        Raises:
+            StepError: this run is part of a step that was asked to stop, so that steps are left.
+        """
         clock = time.perf_counter()
         self._report = report
         self._take_up_plan()
-        self._work_off(max_concurrent, stop_on_failure)
+        self._work_off()
         if self._stopping():
             self._stop()
         else:
@@ -87,18 +103,18 @@ class Drive:
         for key, record in done.items():
             self._end(key, Cached(Artifact(self._graph.steps[key].output_path)), record=record)
 
-    def _work_off(self, max_concurrent: int, stop_on_failure: bool) -> None:
+    def _work_off(self) -> None:
         while not self._stopping():
-            if (key := self._take(max_concurrent, stop_on_failure)) is not None:
+            if (key := self._take()) is not None:
                 self._start(key)
             elif not self._jobs:
                 return
             elif (ended := self._ended.get()) is not None:
                 self._settle(ended)
 
-    def _take(self, max_concurrent: int, stop_on_failure: bool) -> str | None:
-        full = len(self._jobs) >= max_concurrent
-        return None if full or (stop_on_failure and self._failed) else self._frontier.take()
+    def _take(self) -> str | None:
+        full = len(self._jobs) >= self._max_concurrent
+        return None if full or (self._stop_on_failure and self._failed) else self._frontier.take()
 
     def _start(self, key: str) -> None:
         step = self._graph.steps[key]
@@ -150,7 +166,7 @@ class Drive:
 
     def _skip_rest(self) -> None:
         """What never ran, last, when all the culprits are known."""
-        culprits, failed = self._frontier.culprits, tuple(self._failed)
+        culprits, failed = self._frontier.culprits(), tuple(self._failed)
         for key in self._graph.order:
             if key in self._plan.to_run and key not in self._outcomes:
                 self._end(key, Skipped(culprits.get(key, failed)))

@@ -1,12 +1,13 @@
 """One step, in written order.
 
-1. take the lease: one step has one owner, among threads and processes
-2. look again: who had it before may have done it
-3. clear what a former attempt left, its record first
-4. run `fn(output_path)` in the empty folder
-5. list and hash the files
-6. write the record, last: only now the step is done
-7. release the lease
+1. refuse a place given by hand that holds what no step has made
+2. take the lease: one step has one owner, among threads and processes
+3. look again: who had it before may have done it
+4. clear what a former attempt left, its record first
+5. run `fn(output_path)` in the empty folder
+6. list and hash the files
+7. write the record, last: only now the step is done
+8. release the lease
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from treadle.errors import ArtifactError, StepError
 from treadle.execution.freshness import built_from, standing_record
 from treadle.execution.lease import lease, lock_path
 from treadle.execution.step_spec import StepSpec
-from treadle.kernel import Cached, Done, Failed
+from treadle.kernel import Cached, Done, Failed, add_note
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,9 @@ def attempt(step: StepSpec, builds: Mapping[str, str], *, forced: bool = False) 
     try:
         outcome, record = execute(step, builds, forced=forced)
     except BaseException as error:  # noqa: BLE001 - the outcome, raised at the end of the run
-        _note(error, f"in step {step.id}, output folder {step.output_path}")
+        add_note(error, f"in step {step.id}, output folder {step.output_path}")
         outcome = Failed(error)
     return Attempt(outcome, record, started, time.perf_counter() - clock)
-
-
-def _note(error: BaseException, note: str) -> None:
-    with contextlib.suppress(Exception):  # a frozen exception takes no notes
-        BaseException.add_note(error, note)
 
 
 def execute(
@@ -83,7 +79,7 @@ def execute(
         Exception: whatever the step raises; the folder stays, without a record.
     """
     artifact = Artifact(step.output_path)
-    _see_that_it_may_be_cleared(step)
+    _check_clearable(step)
     with lease(step.output_path):
         present = None if forced else standing_record(step)
         if present is not None and built_from(present, builds):
@@ -94,12 +90,13 @@ def execute(
         return Done(artifact), record
 
 
-def _see_that_it_may_be_cleared(step: StepSpec) -> None:
+def _check_clearable(step: StepSpec) -> None:
     """A place given by hand may hold what no step has made, and what nobody could make again."""
     folder = Path(step.output_path)
     if step.override_output_path is None or Path(lock_path(step.output_path)).exists():
         return
-    if read_record(step.output_path) is None and (folder.is_file() or _listing(folder)):
+    holds_something = folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+    if holds_something and read_record(step.output_path) is None:
         raise StepError(
             f"step {step.id}: override_output_path: expected a new or empty folder, got {folder}, which "
             "holds what no step has made; move that away, or give the step another place"
@@ -153,10 +150,6 @@ def _list_files(folder: Path) -> tuple[FileEntry, ...]:
     own = folder / RECORD_NAME  # whoever copies the folder of another step copies its record too
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != own)
     return tuple(_entry(folder, path) for path in files)
-
-
-def _listing(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _entry(folder: Path, path: Path) -> FileEntry:

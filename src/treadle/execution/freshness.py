@@ -88,9 +88,9 @@ class _Search:
     """Steps become looked at, and looked-at ones stale; each happens once to a step."""
 
     def __init__(self, graph: StepGraph, forced: Set[str]) -> None:
-        self.graph = graph
-        self.forced = forced
-        self.looked: dict[str, Record | None] = {}
+        self._graph = graph
+        self._forced = forced
+        self._looked: dict[str, Record | None] = {}
         self.stale: set[str] = set()
         self._to_look = [*graph.targets, *graph.with_descendants(forced)]
         self._to_spoil: list[str] = []
@@ -103,28 +103,28 @@ class _Search:
                 self._look_at(self._to_look.pop())
 
     def standing(self, key: str) -> Record | None:
-        return None if key in self.stale else self.looked.get(key)
+        return None if key in self.stale else self._looked.get(key)
 
     def _look_at(self, key: str) -> None:
-        if key in self.looked:
+        if key in self._looked:
             return
-        self.looked[key] = None if key in self.forced else standing_record(self.graph.steps[key])
-        if self.looked[key] is None:
+        self._looked[key] = None if key in self._forced else standing_record(self._graph.steps[key])
+        if self._looked[key] is None:
             self._to_spoil.append(key)
-        for dep in self.graph.deps[key]:
+        for dep in self._graph.deps[key]:
             self._compare(key, dep)
-        for dependent in self.graph.dependents[key]:
+        for dependent in self._graph.dependents[key]:
             self._compare(dependent, key)
 
     def _spoil(self, key: str) -> None:
         """`key` is not done: so it needs its dependencies, and its dependents are not done either."""
         if key not in self.stale:
             self.stale.add(key)
-            self._to_look.extend(self.graph.deps[key])
-            self._to_spoil.extend(each for each in self.graph.dependents[key] if each in self.looked)
+            self._to_look.extend(self._graph.deps[key])
+            self._to_spoil.extend(each for each in self._graph.dependents[key] if each in self._looked)
 
     def _compare(self, key: str, dep: str) -> None:
-        if key in self.looked and dep in self.looked:
-            own, other = self.looked[key], self.looked[dep]
+        if key in self._looked and dep in self._looked:
+            own, other = self._looked[key], self._looked[dep]
             if own is None or other is None or dep in self.stale or own.deps.get(dep) != other.build:
                 self._to_spoil.append(key)

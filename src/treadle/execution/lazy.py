@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from treadle.artifacts import canonical, find_prefix
 from treadle.errors import ArgumentError, IdentityError
-from treadle.execution.arguments import Call, Dependency, Runtime, Shape, Source, StepContext, rebuild
+from treadle.execution.arguments import Call, Dependency, Runtime, Source, StepContext, StepFunction, rebuild
 from treadle.execution.step_spec import StepSpec, check_name, check_runs
 
 __all__ = ["Handle", "Runtime", "Step", "StepContext", "lower", "step"]
@@ -72,9 +72,10 @@ class Step(Generic[R_co]):
         check_name(self.name)
 
     @functools.cached_property
-    def shape(self) -> Shape:
-        """The parameters; looked at late, since annotations may name what is defined further down."""
-        return Shape.of(self.function)
+    def target(self) -> StepFunction:
+        """The function with the kinds of its parameters."""
+        # Late, since annotations may name what is defined further down.
+        return StepFunction.of(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Handle[R_co]:
         """A handle of the call; nothing runs.
@@ -84,17 +85,19 @@ class Step(Generic[R_co]):
             IdentityError: an argument or a captured variable has no canonical form.
         """
         where = f"step {self.name!r}"
-        given = self.shape.bind(where, args, kwargs)
-        runtime = {name: given.pop(name) for name in self.shape.runtime & given.keys()}
-        cells = self.shape.captured(where)
-        captured = rebuild(cells, Handle, lambda dep: dep)
+        given = self.target.bind(where, args, kwargs)
+        runtime = {name: given.pop(name) for name in self.target.runtime & given.keys()}
+        cells = self.target.captured(where)
         _refuse_handles(f"{where}: Runtime argument", runtime)
-        _refuse_handles(f"{where}: captured variable", captured)
+        _refuse_handles(f"{where}: captured variable", cells)
         deps: dict[Handle[Any], Handle[Any]] = {}
         try:
             arguments = rebuild(given, Handle, lambda dep: deps.setdefault(dep, dep))
+            captured = rebuild(cells, Handle, lambda dep: dep)
         except RecursionError as error:
-            raise IdentityError(f"{where}: an argument contains itself, or is nested too deeply") from error
+            raise IdentityError(
+                f"{where}: an argument or a captured variable contains itself, or is nested too deeply"
+            ) from error
         _check_identity(where, arguments, captured)
         return Handle(self.name, self, arguments, runtime, captured, cells, tuple(deps))
 
@@ -131,11 +134,11 @@ def _spec(handle: Handle[Any], store: str) -> StepSpec:
     specs = {dep: dep.lowered[store] for dep in handle.deps}
     sources = rebuild(handle.arguments, Handle, lambda dep: Source(specs[dep].output_path))
     attributes = {
-        "function": handle.step.shape.function_name,
+        "function": handle.step.target.function_name,
         "arguments": rebuild(handle.arguments, Handle, lambda dep: Dependency(specs[dep].hash_id)),
         "captured": handle.captured,
     }
-    fn = Call(handle.step.shape, sources, handle.runtime, handle.cells, handle.name, store)
+    fn = Call(handle.step.target, sources, handle.runtime, handle.cells, handle.name, store)
     return StepSpec(handle.name, fn, tuple(specs.values()), attributes, output_path_prefix=store)
 
 

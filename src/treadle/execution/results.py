@@ -91,7 +91,7 @@ def as_error(results: Results) -> StepsFailedError:
         *(f"  failed {key}: {_describe(each.error)}" for key, each in failed.items()),
         *(f"  skipped {key}: because of {_listed(each.because)}" for key, each in skipped.items()),
     ]
-    errors = [_plain(key, each.error) for key, each in failed.items()]
+    errors = [_as_exception(key, each.error) for key, each in failed.items()]
     return StepsFailedError("\n".join(lines), errors, results)
 
 
@@ -109,7 +109,7 @@ def _listed(culprits: tuple[str, ...]) -> str:
     return ", ".join(culprits[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _plain(step_id: str, error: BaseException) -> Exception:
+def _as_exception(step_id: str, error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
     wrapped = StepError(f"step {step_id} left with {_describe(error)}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Literal, TypeAlias
 
 from treadle.errors import ArgumentError
@@ -22,8 +21,7 @@ from treadle.execution.report import Reporter, log_event
 from treadle.execution.results import Results, as_error
 from treadle.execution.step_spec import StepSpec
 from treadle.execution.watch import watch
-from treadle.fray import Client, ThreadClient, current_client
-from treadle.fray.current_client import has_current_client
+from treadle.fray import Client, ThreadClient, current_client, has_current_client
 from treadle.kernel import Failed
 
 OnFailure: TypeAlias = Literal["continue", "stop"]
@@ -76,11 +74,15 @@ class StepRunner:
         forced = graph.find([force] if isinstance(force, str) else force)
         plan = look(graph, forced)
         with self._client() as client:
-            drive = Drive(graph, plan, forced, client)
-            work = partial(
-                drive.run, max_concurrent=self.max_concurrent, stop_on_failure=on_failure == "stop"
+            drive = Drive(
+                graph,
+                plan,
+                forced,
+                client,
+                max_concurrent=self.max_concurrent,
+                stop_on_failure=on_failure == "stop",
             )
-            outcomes = watch(work, drive.halt, self.reporter)
+            outcomes = watch(drive.run, drive.halt, self.reporter)
         results = Results(outcomes)
         if any(isinstance(each.outcome, Failed) for each in outcomes.values()):
             raise as_error(results)

@@ -25,7 +25,8 @@ class StepSpec:
 
     `output_path_prefix` is the store (see `find_prefix`). The folder is `{store}/{name}/{hash_id}`,
     or `override_output_path`: an absolute path, or one inside the store. `deps` may be any iterable;
-    it is listed once. Two specs are equal when they are the same step at the same place.
+    it is listed once. `resources` are what the job asks its client for. Two specs are equal when they are
+    the same step at the same place.
 
     Raises:
         ArgumentError: a name, a path, a dependency or a function that is none.
@@ -53,7 +54,7 @@ class StepSpec:
         put = object.__setattr__
         put(self, "deps", _listed(self.name, self.deps))
         put(self, "config", canonical(self.hash_attrs, f"step {self.name!r}: hash_attrs"))
-        put(self, "hash_id", identify(self.name, self.config, self.deps))
+        put(self, "hash_id", _identify(self.name, self.config, self.deps))
         put(self, "output_path_prefix", find_prefix(self.output_path_prefix))
         put(self, "output_path", self._place())
 
@@ -94,7 +95,7 @@ class StepSpec:
         return hash(self.hash_id)
 
 
-def identify(name: str, config: Json, deps: Sequence[StepSpec]) -> str:
+def _identify(name: str, config: Json, deps: Sequence[StepSpec]) -> str:
     """The identity of a step, in hex; the order of the dependencies does not matter."""
     return fingerprint([name, config, sorted({dep.hash_id for dep in deps})])
 

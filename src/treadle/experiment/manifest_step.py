@@ -12,7 +12,7 @@ from pathlib import Path
 
 from treadle.artifacts import Artifact
 from treadle.errors import StepError
-from treadle.execution.lazy import Handle, Runtime, StepContext, step
+from treadle.execution import Handle, Runtime, StepContext, step
 from treadle.manifest import load_manifest_path, read_manifest
 from treadle.processing import RunContext, run_from_manifest
 from treadle.processing.context import UNBOUND

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treadle.artifacts import Artifact
-from treadle.execution.lazy import Handle
+from treadle.execution import Handle
 from treadle.experiment import topic_steps
 from treadle.experiment.manifest_step import manifest_step
 
@@ -55,10 +55,20 @@ def topic_map(
     epochs: int = 5,
     map_points: int = 4_000,
 ) -> TopicMap:
-    """The experiment over a JSON-lines corpus with the columns id, year, president and text.
+    """The experiment, in handles; nothing runs yet.
 
-    `passage_words` is about how long a passage is; terms seen fewer than `min_count` times get no vector;
-    `map_points` is how many passages the map shows. Nothing runs yet.
+    Args:
+        corpus: a JSON-lines file with the columns id, year, president and text.
+        topics: how many clusters the passages fall into.
+        passage_words: about how long a passage is, in words.
+        min_count: terms seen fewer times get no vector.
+        dimensions: of a word's vector.
+        epochs: how often the words are learned from.
+        map_points: how many passages the map shows.
+
+    Raises:
+        OSError: the corpus cannot be read.
+        UsageError: an argument that a manifest refuses, or something that a run needs is not installed.
     """
     texts = topic_steps.documents(topic_steps.digest_of(corpus), str(corpus))
     parts = topic_steps.passages(texts, passage_words)

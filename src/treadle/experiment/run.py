@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from treadle.errors import ArgumentError
-from treadle.execution import Handle, Reporter, Results, StepRunner, StepSpec, lower
-from treadle.execution.step_runner import OnFailure
+from treadle.execution import Handle, OnFailure, Reporter, Results, StepRunner, StepSpec, lower
 from treadle.fray import Client
 
 

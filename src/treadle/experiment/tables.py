@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from treadle.artifacts import Artifact
-from treadle.execution.lazy import StepContext
+from treadle.execution import StepContext
 from treadle.storage import Dataset, Session, WorkUnit, list_units, read_table
 
 
@@ -34,7 +35,7 @@ def load_shards(artifact: Artifact, name: str) -> Iterator[pa.Table]:
 
 def look_up(artifact: Artifact, name: str, value: str) -> dict[str, Any]:
     """Row id -> its `value`, from the columns of a table."""
-    table = read_table(Dataset("parquet", f"{artifact.path}/{name}", columns=("id", value)))
+    table = read_table(replace(_dataset(artifact, name), columns=("id", value)))
     return dict(zip(column(table, "id"), column(table, value), strict=True))
 
 

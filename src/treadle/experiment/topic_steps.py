@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from treadle.artifacts import Artifact
 from treadle.domain.columns import vector_matrix
@@ -15,11 +18,12 @@ from treadle.domain.projection import project
 from treadle.domain.text import split_passages, strip_stage_directions
 from treadle.domain.topics import class_terms, count_cluster_terms, representatives, topics_over_time
 from treadle.errors import StepError
-from treadle.execution.lazy import Runtime, StepContext, step
+from treadle.execution import Runtime, StepContext, step
 from treadle.experiment.tables import column, load, load_shards, look_up, save
 from treadle.storage import Dataset, read_table
 
 DOCUMENT_SHARDS = 8
+Labels: TypeAlias = NDArray[np.int32]
 
 
 def digest_of(corpus: Path) -> str:
@@ -33,15 +37,23 @@ def documents(digest: str, corpus: Runtime[str], ctx: StepContext) -> Artifact:
     if digest_of(Path(corpus)) != digest:
         raise StepError(f"{corpus}: changed since the step was made; make the handle again")
     table = read_table(Dataset("jsonl", corpus, columns=("id", "year", "president", "text")))
-    table = table.rename_columns(["id", "year", "speaker", "text"]).sort_by(
-        [("year", "ascending"), ("id", "ascending")]
-    )
-    texts = [strip_stage_directions(text) for text in column(table, "text")]
-    table = table.set_column(3, "text", pa.array(texts, pa.string()))
-    ends = np.cumsum([len(text) for text in texts])
-    shard_of = np.minimum(ends * DOCUMENT_SHARDS // (ends[-1] + 1), DOCUMENT_SHARDS - 1)
-    save(ctx, "rows", (table.filter(pa.array(shard_of == shard)) for shard in range(DOCUMENT_SHARDS)))
+    if not table.num_rows:
+        raise StepError(f"{corpus}: expected one document a line, got none")
+    save(ctx, "rows", _shards(_cleaned(table)))
     return Artifact(ctx.output_path)
+
+
+def _cleaned(table: pa.Table) -> pa.Table:
+    named = table.rename_columns(["id", "year", "speaker", "text"])
+    ordered = named.sort_by([("year", "ascending"), ("id", "ascending")])
+    texts = [strip_stage_directions(text) for text in column(ordered, "text")]
+    return ordered.set_column(3, "text", pa.array(texts, pa.string()))
+
+
+def _shards(table: pa.Table) -> Iterator[pa.Table]:
+    ends = np.cumsum([len(text) for text in column(table, "text")])
+    shard_of = ends * DOCUMENT_SHARDS // (ends[-1] + 1)
+    return (table.filter(pa.array(shard_of == shard)) for shard in range(DOCUMENT_SHARDS))
 
 
 @step
@@ -73,23 +85,31 @@ def describe_topics(passages: Artifact, tokens: Artifact, clusters: Artifact, ct
     """Each cluster's terms, its passages nearest to the centroid, and its passages by decade."""
     assigned = load(clusters, "assignments").sort_by("id")
     labels = assigned["cluster"].to_numpy()
-    tokens_of = look_up(tokens, "rows", "tokens")
-    ids = column(assigned, "id")
-    terms = class_terms(count_cluster_terms(labels, (tokens_of[each] for each in ids)))
-    nearest = representatives(labels, assigned["distance"].to_numpy(), [each.split("#")[0] for each in ids])
-    text_of = look_up(passages, "rows", "text")
+    save(ctx, "topics", [_terms(assigned, labels, look_up(tokens, "rows", "tokens"))])
+    save(ctx, "examples", [_examples(assigned, labels, look_up(passages, "rows", "text"))])
+    save(ctx, "over_time", [topics_over_time(labels, assigned["year"].to_numpy())])
+    return Artifact(ctx.output_path)
+
+
+def _terms(assigned: pa.Table, labels: Labels, tokens_of: Mapping[str, list[str]]) -> pa.Table:
+    counts = count_cluster_terms(labels, (tokens_of[each] for each in column(assigned, "id")))
     rows = [
-        {"id": str(topic), "terms": ", ".join(term.term for term in found)} for topic, found in terms.items()
+        {"id": str(topic), "terms": ", ".join(term.term for term in found)}
+        for topic, found in class_terms(counts).items()
     ]
-    examples = [
+    return pa.Table.from_pylist(rows)
+
+
+def _examples(assigned: pa.Table, labels: Labels, text_of: Mapping[str, str]) -> pa.Table:
+    ids = column(assigned, "id")
+    sources = [each.rpartition("#")[0] for each in ids]  # the documents, as `_cut` has named their passages
+    nearest = representatives(labels, assigned["distance"].to_numpy(), sources)
+    rows = [
         {"topic": topic, "rank": rank, "passage": ids[row], "text": text_of[ids[row]]}
         for topic, found in nearest.items()
         for rank, row in enumerate(found, 1)
     ]
-    save(ctx, "topics", [pa.Table.from_pylist(rows)])
-    save(ctx, "examples", [pa.Table.from_pylist(examples)])
-    save(ctx, "over_time", [topics_over_time(labels, assigned["year"].to_numpy())])
-    return Artifact(ctx.output_path)
+    return pa.Table.from_pylist(rows)
 
 
 @step

@@ -48,8 +48,12 @@ class FrayClient:
 
     def __init__(self, cluster: str = "local") -> None:
         self.cluster = cluster
-        config = _find_cluster(cluster, find_settings())
-        self._backend = backends.get(config.backend)(config, self)
+        where, config = _find_cluster(cluster, find_settings())
+        build = backends.get(config.backend)
+        try:
+            self._backend = build(config, self)
+        except ArgumentError as error:
+            raise ArgumentError(f"{where}: {error}") from error
 
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; see `Client`."""
@@ -69,12 +73,14 @@ class FrayClient:
         return f"FrayClient(cluster={self.cluster!r})"
 
 
-def _find_cluster(name: str, settings: Settings) -> ClusterConfig:
+def _find_cluster(name: str, settings: Settings) -> tuple[str, ClusterConfig]:
+    """Where the cluster is described, and how."""
     clusters = settings.section("clusters")
+    where = f"{settings.file}: clusters.{name}"
     if name in clusters:
-        return _config(f"{settings.file}: clusters.{name}", clusters[name])
+        return where, _config(where, clusters[name])
     if name == "local":
-        return ClusterConfig()
+        return "cluster local", ClusterConfig()
     raise UnknownNameError("cluster", name, {"local", *clusters})
 
 
@@ -85,6 +91,6 @@ def _config(where: str, table: object) -> ClusterConfig:
     for key in table:
         if key not in known:
             raise UnknownNameError(f"key of {where}", key, known)
-    if "backend" not in table:
-        raise ArgumentError(f"{where}: expected a backend, one of {', '.join(backends)}")
+    if not isinstance(found := table.get("backend"), str):
+        raise ArgumentError(f"{where}: backend: expected one of {', '.join(backends)}, got {found!r}")
     return ClusterConfig(**table)

@@ -128,7 +128,8 @@ def parked() -> AbstractContextManager[None]:
 class ThreadClient:
     """Runs at most `max_workers` jobs at once (default: one for each CPU).
 
-    `known_as` is the client that jobs see as the current one, this one by default.
+    A job takes one slot, whatever `resources` it asks for. `known_as` is the client that jobs see as
+    the current one, this one by default.
     """
 
     def __init__(self, max_workers: int | None = None, *, known_as: Client | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Shows a run of steps while it goes on, and sums it up at the end.
+"""Shows the progress of a run of steps, and a summary at the end.
 
-On a terminal the steps that run stand at the foot with their time, and each step that ends leaves a line
-above. Elsewhere there are plain lines only, one when a step starts and one when it ends. What steps print
-themselves goes through on both. Use it as a context manager around the run, and hand it to the run as its
+On a terminal, running steps are listed at the bottom with their time, and each step that ends adds a line
+above. Elsewhere there are only plain lines, one when a step starts and one when it ends. What steps print
+themselves is shown in both cases. Use it as a context manager around the run, and pass it to the run as its
 reporter:
 
     with Progress() as progress:
@@ -143,7 +143,16 @@ class Progress:
             f"{len(ended)}/{self._total or '?'} ended, {cached} cached, {len(self._running)} running"
         )
         bar = Table.grid(padding=(0, 1))
-        bar.add_row(ProgressBar(total=max(self._total, 1), completed=len(ended), width=30), count)
+        bar.add_row(
+            ProgressBar(
+                total=max(self._total, 1),
+                completed=len(ended),
+                width=30,
+                complete_style="cyan",
+                finished_style="green",
+            ),
+            count,
+        )
         return Group(grid, bar) if self._running else bar
 
     def _table(self) -> Table:

@@ -4,7 +4,7 @@ from treadle.kernel.ambient import Ambient, carry
 from treadle.kernel.order import Frontier, arrange
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 from treadle.kernel.registry import Registry
-from treadle.kernel.unwind import Unwind
+from treadle.kernel.unwind import Unwind, add_note
 
 __all__ = [
     "Ambient",
@@ -16,6 +16,7 @@ __all__ = [
     "Registry",
     "Skipped",
     "Unwind",
+    "add_note",
     "arrange",
     "carry",
 ]

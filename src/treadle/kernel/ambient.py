@@ -23,26 +23,25 @@ class Ambient(Generic[T]):
     `hint` is the sentence that tells a reader of the error how to set the value.
     """
 
-    def __init__(self, name: str, *, hint: str = "", default: T | None = None) -> None:
+    def __init__(self, name: str, *, hint: str = "") -> None:
         self.name: Final = name
         self._hint = hint
-        self._default = default
         self._variable: contextvars.ContextVar[T] = contextvars.ContextVar(name)
 
     def get(self) -> T:
-        """The value of this context, else the default.
+        """The value of this context.
 
         Raises:
-            UsageError: there is neither.
+            UsageError: none is set.
         """
-        value = self._variable.get(self._default)
+        value = self._variable.get(None)
         if value is None:
             raise UsageError(f"no {self.name} is set here. {self._hint}".rstrip())
         return value
 
     @property
     def is_set(self) -> bool:
-        """Whether this context has a value of its own; a default does not count."""
+        """Whether `get` would give a value."""
         return self._variable.get(None) is not None
 
     @contextmanager

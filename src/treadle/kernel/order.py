@@ -66,31 +66,8 @@ class Frontier(Generic[K]):
             for dependency in dependencies:
                 self._dependents[dependency].append(key)
         self._failed: dict[K, int] = {}
-        self._lost: set[K] = set()
         self._running: set[K] = set()
         self._heap = [rank for rank, key in enumerate(self._by_rank) if not self._waiting[key]]
-
-    @property
-    def running(self) -> int:
-        """How many nodes were taken and not given back yet."""
-        return len(self._running)
-
-    @property
-    def finished(self) -> bool:
-        """Nothing is ready and nothing is running."""
-        return not self._heap and not self._running
-
-    @property
-    def culprits(self) -> Mapping[K, tuple[K, ...]]:
-        """Each lost dependent -> the failed nodes because of which it is lost, in the order of failing."""
-        found: dict[K, tuple[K, ...]] = {key: (key,) for key in self._failed}
-        for key in self._arranged:
-            if key in self._lost:
-                because = {found[dep] for dep in self._graph[key] if dep in found}
-                if len(because) > 1:  # else it shares the tuple of what it needs, as along a chain
-                    because = {tuple(sorted(set().union(*because), key=self._failed.__getitem__))}
-                found[key] = because.pop()
-        return {key: found[key] for key in self._arranged if key in self._lost}
 
     def take(self) -> K | None:
         """The next ready node, which now runs; None when nothing is ready at this moment."""
@@ -108,19 +85,22 @@ class Frontier(Generic[K]):
             if not self._waiting[dependent]:
                 heapq.heappush(self._heap, self._rank[dependent])
 
-    def lose(self, key: K) -> tuple[K, ...]:
-        """`key` has failed: the dependents, near and far, that are lost only now, in order."""
+    def lose(self, key: K) -> None:
+        """`key` has failed: its dependents, near and far, never become ready; `culprits` has them."""
         self._give_back(key)
         self._failed[key] = len(self._failed)
-        fresh: list[K] = []
-        stack = list(self._dependents[key])
-        while stack:
-            dependent = stack.pop()
-            if dependent not in self._lost:  # else all that depends on it is lost as well
-                self._lost.add(dependent)
-                fresh.append(dependent)
-                stack.extend(self._dependents[dependent])
-        return tuple(sorted(fresh, key=self._rank.__getitem__))
+
+    def culprits(self) -> dict[K, tuple[K, ...]]:
+        """Each lost dependent -> the failed nodes because of which it is lost, in the order of failing."""
+        lost: dict[K, tuple[K, ...]] = {}
+        found: dict[K, tuple[K, ...]] = {key: (key,) for key in self._failed}
+        for key in self._arranged:
+            because = {found[dep] for dep in self._graph[key] if dep in found}
+            if len(because) > 1:  # else it shares the tuple of what it needs, as along a chain
+                because = {tuple(sorted(set().union(*because), key=self._failed.__getitem__))}
+            if because:
+                found[key] = lost[key] = because.pop()
+        return lost
 
     def _give_back(self, key: K) -> None:
         if key not in self._running:

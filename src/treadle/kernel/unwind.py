@@ -37,23 +37,19 @@ class Unwind:
         """Forget the undos: the work succeeded, and what was taken is kept."""
         self._undos.clear()
 
-    def close(self, error: BaseException | None = None) -> BaseException | None:
-        """Run the undos; return the first error, counting `error` as the very first."""
-        while self._undos:
-            undo = self._undos.pop()
-            try:
-                undo()
-            except BaseException as later:  # noqa: BLE001 - kept or noted, and raised when the block is left
-                error = _kept(error, later)
-        return error
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        first = self.close(error)
+        first = error
+        while self._undos:
+            undo = self._undos.pop()
+            try:
+                undo()
+            except BaseException as later:  # noqa: BLE001 - kept and raised below, or noted
+                first = _kept(first, later)
         if first is not None and first is not error:
             raise first
 
@@ -61,7 +57,11 @@ class Unwind:
 def _kept(first: BaseException | None, later: BaseException) -> BaseException:
     if first is None or first is later:
         return later
-    note = "while cleaning up after it: " + "".join(traceback.format_exception(later)).rstrip()
-    with contextlib.suppress(Exception):  # a frozen exception takes no notes
-        BaseException.add_note(first, note)
+    add_note(first, "while cleaning up after it: " + "".join(traceback.format_exception(later)).rstrip())
     return first
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a note to an exception, unless it is a frozen one, which takes none."""
+    with contextlib.suppress(Exception):
+        BaseException.add_note(error, note)

@@ -1,7 +1,7 @@
 """A manifest and its includes, merged into one tree.
 
-Includes are laid down in their order and the file's own keys come on top. A path is relative to the file
-that names it and stays inside the folder of the manifest. A file that cannot be had is noted, and the
+Includes are merged in their order, and the file's own keys on top of them. A path is relative to the file
+that names it and stays inside the folder of the manifest. A file that cannot be read is noted, and the
 others are still read.
 """
 

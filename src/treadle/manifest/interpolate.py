@@ -1,7 +1,7 @@
 """Placeholders: `${params.name}` and the run's own variables, such as `${run.output}`.
 
-A value that is nothing but one placeholder takes the typed value; inside a longer text the value is written
-out. `$${` stands for `${`. What is put in is never read again, so a value cannot smuggle a placeholder in.
+A value that is exactly one placeholder takes the typed value; inside a longer text the value is written out.
+`$${` is a literal `${`. Inserted text is never searched again, so a value cannot smuggle in a placeholder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Interpolation:
     unknown: set[Trail] = field(default_factory=set)
 
     def fill(self, tree: Section) -> Section:
-        """The tree with every value filled, but for the declarations under `params`."""
+        """The tree with every value filled, except the declarations under `params`."""
         entries = {
             name: entry if name == "params" else Entry(entry.key, self._node(entry.node, (name,)))
             for name, entry in tree.entries.items()
@@ -66,7 +66,7 @@ class Interpolation:
         return Leaf(_TOKEN.sub(lambda token: self._written(token, leaf, trail), text), leaf.place)
 
     def _written(self, token: re.Match[str], leaf: Leaf, trail: Trail) -> str:
-        """What stands in a longer text for one placeholder."""
+        """The text that replaces one placeholder inside a longer text."""
         if token[0] == "$${":
             return "${"
         if token["name"] is None:
@@ -84,7 +84,7 @@ class Interpolation:
         return write_word(value[0])
 
     def _value(self, name: str, leaf: Leaf, trail: Trail) -> tuple[PlainValue] | None:
-        """A one-tuple of the value (which may be None), or None when there is none to be had."""
+        """A one-tuple of the value (which may be None), or None when there is no usable value."""
         if name in self.variables:
             return (self.variables[name],)
         kind, _, param = name.partition(".")

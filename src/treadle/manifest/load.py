@@ -1,7 +1,7 @@
 """From a path to a typed manifest: load with includes, merge params, fill placeholders, validate.
 
-`read_manifest` does the three in order and reports what is wrong with any of them at once; the single steps
-are there for whoever needs to look between them.
+`read_manifest` does all of it and reports every problem at once; the single steps are for callers that need
+the result of one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ T = TypeVar("T")
 class Document:
     """A manifest with its includes merged, before params; every value knows its place."""
 
-    file: str
     tree: Section
 
     @cached_property
@@ -85,11 +84,10 @@ def read_manifest(
 
 def _load(path: str | os.PathLike[str], problems: Problems) -> Document | None:
     """The document; None when the manifest is unreadable or of a version whose keys are not known."""
-    file = os.fspath(path)
-    tree = gather(file, problems)
+    tree = gather(os.fspath(path), problems)
     if tree is None or not _is_known_version(tree, problems):
         return None
-    return Document(file, tree)
+    return Document(tree)
 
 
 def _is_known_version(tree: Section, problems: Problems) -> bool:

@@ -1,7 +1,7 @@
 """DRTML 4 as a typed, frozen model: every key a manifest may have, with its type, bounds and default.
 
 The reference for people is `docs/manifest.md`. Names of run types and of transforms are not known here:
-they come from whoever registers them, so the rooms above check them and report with `Manifest.problem`.
+they are registered by rooms above, which check them and report with `Manifest.problem`.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Manifest(StrictSection):
         return self._digest
 
     def keep_origin(self, tree: Section, digest: str) -> Manifest:
-        """Self, after it was told the tree it was made of; for whoever builds a manifest."""
+        """Self, with the tree and the digest that it was made from; for the loader only."""
         self._tree = tree
         self._digest = digest
         return self

@@ -1,7 +1,7 @@
-"""Typed params: what a manifest declares, laid under what a caller gives.
+"""Typed params: the defaults that a manifest declares, under the values that a caller gives.
 
 A given text is read as YAML would read the word, so the text `5` of a command line and the number 5 are
-the same. Nothing is guessed: 1 is no bool, 2.5 is no int, true is no int.
+the same. Nothing is guessed: 1 is not a bool, and neither 2.5 nor true is an int.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from treadle.errors import nearest
 from treadle.manifest.model import ParamSection
@@ -63,7 +64,7 @@ def resolve_params(
 def _resolve_one(
     tree: Section, name: str, section: ParamSection, overlay: Mapping[str, object], problems: Problems
 ) -> tuple[PlainValue] | None:
-    """A one-tuple of the value (which may be None), or None when there is none to be had."""
+    """A one-tuple of the value (which may be None), or None when there is no usable value."""
     if not _is_sound(tree, name, section, problems):
         return None
     place = nearest_entry(tree, ("params", name)).key
@@ -118,9 +119,10 @@ def _read(section: ParamSection, value: object, *, given: bool) -> PlainValue | 
         value = os.fspath(value)
     if given and isinstance(value, str) and section.type not in ("str", "path"):
         value = _from_text(section.type, value)
-    typed = _TYPES[section.type][1](value)
+    kind = _TYPES[section.type]
+    typed = kind.read(value)
     if typed is None:
-        return _Refusal(_TYPES[section.type][0])
+        return _Refusal(kind.name)
     return _within(section, typed)
 
 
@@ -176,11 +178,18 @@ def _list(value: object) -> tuple[PlainValue, ...] | None:
     return scalars if len(scalars) == len(value) else None
 
 
-_TYPES: Mapping[str, tuple[str, Callable[[object], PlainValue]]] = {
-    "str": ("text", _text),
-    "path": ("a path", _path),
-    "int": ("a whole number", _int),
-    "float": ("a number", _float),
-    "bool": ("true or false", _bool),
-    "list": ("a list of single values", _list),
+class _Type(NamedTuple):
+    """What messages call a type, and its reading of a value: None for a value of another type."""
+
+    name: str
+    read: Callable[[object], PlainValue]
+
+
+_TYPES: Mapping[str, _Type] = {
+    "str": _Type("text", _text),
+    "path": _Type("a path", _path),
+    "int": _Type("a whole number", _int),
+    "float": _Type("a number", _float),
+    "bool": _Type("true or false", _bool),
+    "list": _Type("a list of single values", _list),
 }

@@ -56,7 +56,7 @@ class Entry(NamedTuple):
 class Section:
     """A mapping.
 
-    `cuts`: it replaced a value that was no mapping, and so hides whatever lies below that value."""
+    `cuts`: it replaced a value that was not a mapping, and so hides everything merged below that value."""
 
     entries: Mapping[str, Entry]
     place: Place
@@ -101,7 +101,7 @@ def plain(node: Node) -> PlainValue:
 
 
 def planted(value: PlainValue, place: Place) -> Node:
-    """The opposite of `plain`: a tree of which every value stands at `place`."""
+    """The opposite of `plain`: a tree whose values are all at `place`."""
     match value:
         case tuple():
             return Items(tuple(planted(each, place) for each in value), place)

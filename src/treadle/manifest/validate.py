@@ -42,7 +42,7 @@ def validate(
 ) -> M | None:
     """The part of `tree` at `trail` as a `kind`; None after noting all that is wrong with it.
 
-    What lies at or below a trail of `ignore` is not spoken of: its problem is known already.
+    Problems at or below a trail of `ignore` are left out: they are known already.
     """
     entry = find(tree, trail)
     try:

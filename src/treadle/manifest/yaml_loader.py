@@ -24,7 +24,7 @@ _Loader: type = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def read_tree(text: str, start: Place, problems: Problems) -> Section | None:
-    """The mapping that `text` holds; None when there is none to be had, and `problems` knows why.
+    """The mapping that `text` holds; None when there is none, and `problems` knows why.
 
     `start` is the first place of the file. Duplicate keys and the like are noted, and reading goes on.
     """
@@ -76,7 +76,7 @@ class _TreeBuilder:
         raise AssertionError(f"the parser gave {event!r} where a value stands")
 
     def _written_out(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, trail: Trail) -> Node:
-        """A value that is no alias; under its anchor, it is kept with what it costs to repeat."""
+        """A value that is not an alias; if it has an anchor, it is kept with the cost of repeating it."""
         values, deepest = self._values, self._deepest
         self._deepest = 0
         self._spend(event, values=1, depth=len(trail))

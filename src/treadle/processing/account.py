@@ -1,7 +1,7 @@
-"""Every row that a run reads is accounted for: it went into an output, it was filtered, or it was rejected.
+"""Accounts for every row that a run reads: it went into an output, was filtered, or was rejected.
 
-The `Account` adds these up, feeds the metrics, tells the sink of finished units, and decides by the section
-`errors` of the manifest what a rejected row means.
+The `Account` adds these up, feeds the metrics, reports finished units to the sink, and treats rejected rows
+as the section `errors` of the manifest says.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from treadle.domain.result import Counters, Reject
 from treadle.errors import AccountError, BadRowError, RunError
 from treadle.processing.job import Job
 from treadle.storage import BadRow, RowBatch, WorkUnit
+from treadle.storage.dataset import RAW_CHARACTERS
 from treadle.telemetry import UnitDone
 
 _REASONS_SHOWN = 3
-_RAW_LIMIT = 2_000
 
 
 class Account:
@@ -42,7 +42,7 @@ class Account:
         rejects: Sequence[Reject] = (),
         extra: Mapping[str, int] | None = None,
     ) -> None:
-        """Say what became of the rows of `batch`; its bad rows are rejected with the rest, in order of lines.
+        """Record what became of the rows of `batch`; its bad rows are rejected along with `rejects`, by line.
 
         Raises:
             AccountError: the rows of the batch are not out + filtered + rejects, or `extra` has such a name.
@@ -67,7 +67,7 @@ class Account:
         self._count(Counters(extra={name: count}))
 
     def end_unit(self, unit: WorkUnit) -> None:
-        """Tell the sink that nothing more comes of this unit; the seconds are those since the last one."""
+        """Report the unit to the sink as done; its seconds are those since the previous one ended."""
         now = time.perf_counter()
         counts = named_counts(self._units.pop(unit.id, Counters()))
         self._job.sink.emit(UnitDone(self._job.ctx.run_id, unit.id, counts, now - self._since))
@@ -100,11 +100,8 @@ class Account:
 
     def _too_many(self, rule: str) -> RunError:
         count, rows = self._total.rejected, self._total.rows_in
-        return RunError(
-            "\n  ".join(
-                [f"{count:,} of {rows:,} rows read are bad, {rule}; the first:", *self._first_reasons]
-            )
-        )
+        summary = f"{count:,} of {rows:,} rows read are bad, {rule}; the first:"
+        return RunError("\n  ".join([summary, *self._first_reasons]))
 
 
 def named_counts(counters: Counters) -> dict[str, int]:
@@ -134,7 +131,7 @@ def _check_sum(batch: RowBatch, out: int, filtered: int, rejects: Sequence[Rejec
 
 
 def _check_names(batch: RowBatch, extra: Mapping[str, int]) -> None:
-    """Under a name of the account itself, a further sum would pass for that number in events and metrics."""
+    """A further sum named like one of the account would be taken for it in events and metrics."""
     if taken := sorted(set(extra) & set(named_counts(Counters()))):
         raise AccountError(f"{place_of(batch)}: a further sum cannot be called {', '.join(taken)}: rename it")
 
@@ -148,5 +145,5 @@ def place_of(batch: RowBatch) -> str:
 def _bad_rows(batch: RowBatch, rejects: Sequence[Reject]) -> Iterator[BadRow]:
     for reject in rejects:
         row = batch.rows.slice(reject.index, 1).to_pylist()[0]
-        raw = json.dumps(row, ensure_ascii=False, default=str)[:_RAW_LIMIT]
+        raw = json.dumps(row, ensure_ascii=False, default=str)[:RAW_CHARACTERS]
         yield BadRow(batch.source, batch.lines[reject.index], reject.reason, raw)

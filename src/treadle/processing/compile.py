@@ -35,7 +35,7 @@ def compile_step_manifest(manifest: Manifest, ctx: RunContext) -> StoragePlan:
     `ctx.output_root`.
 
     Raises:
-        ManifestError: the log is no local file, or would be written into what the run reads or writes.
+        ManifestError: the log is not a local file, or would be written into what the run reads or writes.
     """
     inputs = {
         name: Dataset(section.backend, section.path, columns=section.columns)
@@ -58,7 +58,7 @@ def quarantine_path(ctx: RunContext) -> str:
 
 
 def safe_name(step_id: str) -> str:
-    """The step id as the name of one file: no separator, no leading dot, nothing two ids have in common."""
+    """The step id as a file name: no separator, no leading dot, different for different ids."""
     name = quote(step_id, safe=" ")
     return f"%2E{name[1:]}" if name.startswith(".") else name
 
@@ -96,7 +96,7 @@ def _plain(path: str) -> Path:
 
 
 def below(root: str, path: str) -> str:
-    """`path` under `root`, unless it stands for itself: an absolute path or a URL."""
+    """`path` under `root`, unless it is an absolute path or a URL."""
     if "://" in path or PurePath(path).is_absolute():
         return path
     return f"{root.rstrip('/')}/{path}"

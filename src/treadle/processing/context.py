@@ -1,4 +1,4 @@
-"""Who runs which step, with which parameters, and where its outputs go."""
+"""Who runs which step, with which params, and where its outputs go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from treadle.errors import ArgumentError
 
 @dataclass(frozen=True)
 class RunContext:
-    """What an integration tells a run; nothing in it changes while the run goes on.
+    """What an integration tells a run; it does not change during the run.
 
     `run_id` sorts by the time of creation. `output_root` is a folder or any fsspec URL, and is what
     `${run.output}` stands for in a manifest. `params` overlay the defaults of the manifest. `integration`
@@ -86,4 +86,4 @@ def _current_user() -> str:
 
 
 UNBOUND: Mapping[str, str] = {"run.id": "<run.id>", "run.output": "<run.output>"}
-"""What `${run.id}` and `${run.output}` stand for as long as there is no run."""
+"""What `${run.id}` and `${run.output}` stand for when a manifest is checked outside a run."""

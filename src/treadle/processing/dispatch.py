@@ -1,19 +1,19 @@
-"""A manifest is run: `run_from_manifest` is the walk, in this order and no other.
+"""Runs a manifest: `run_from_manifest` is the walk, always in this order.
 
     load plugins
     load the manifest, merge params, fill placeholders
-    check that the manifest is that of the step; compile the storage plan
+    check that the manifest is for this step; compile the storage plan
     emit the start of the run
         set up metrics, when the manifest asks for them
         check the manifest against its run type
         dispatch: a registered run type wins, else run.entry is imported and called
-            open a session; the pattern reads, transforms and writes, unseen
+            open a session; the pattern reads, transforms and writes, all still hidden
             check the account: rows in = rows out + filtered + rejected
             commit: everything appears at once; on any failure the session is aborted
         finalize the metrics, once, whatever happened
     emit the end of the run, whatever happened
 
-A failing clean-up never hides the error of the work: it is added to it as a note.
+An error of the clean-up never hides an error of the work: it is added to that as a note.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def _set_up_metrics(manifest: Manifest, events: Sink, ending: Ending, unwind: Un
     return metrics
 
 
-Result = tuple[Counters, Mapping[str, OutputManifest]]
+_Result = tuple[Counters, Mapping[str, OutputManifest]]
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run between its start and its end."""
+    """A run that has started: everything that dispatching it needs."""
 
     manifest_path: str
     manifest: Manifest
@@ -105,7 +105,7 @@ class _Run:
     metrics: RunMetrics | None
     events: Sink
 
-    def dispatch(self) -> Result:
+    def dispatch(self) -> _Result:
         """A registered run type wins, else the entry. Raises ManifestError when there is neither."""
         check_manifest(self.manifest)
         run = self.manifest.run
@@ -113,21 +113,20 @@ class _Run:
             return self._entry(run.entry), {}
         return self._pattern(get_pattern_runner(run.type))
 
-    def _pattern(self, runner: PatternRunner) -> Result:
-        with Unwind() as unwind:
-            session = Session(self.plan.outputs, quarantine=self.plan.quarantine)
-            unwind.push(session.abort)
+    def _pattern(self, runner: PatternRunner) -> _Result:
+        with Session(self.plan.outputs, quarantine=self.plan.quarantine) as session:
             job = Job(self.ctx, self.manifest, self.plan, session, self.metrics, self.events)
             counters = self._balanced(_counted(self.manifest.run.type, runner(job)))
             with job.timed("write"):
                 outputs = session.commit()
-            unwind.release()
         return counters, outputs
 
     def _entry(self, entry: str) -> Counters:
-        """The entry reads the manifest and writes its outputs by itself; it may return counters."""
+        """The entry reads the manifest and writes its own outputs; it may return counters."""
         given = import_entry(self.manifest, entry)(self.ctx, manifest_path=self.manifest_path)
-        return self._balanced(Counters() if given is None else _counted(entry, given, " or None"))
+        if given is None:
+            return Counters()
+        return self._balanced(_counted(entry, given, expected="Counters or None"))
 
     def _balanced(self, counters: Counters) -> Counters:
         if not counters.balanced:
@@ -138,7 +137,7 @@ class _Run:
         return counters
 
 
-def _counted(origin: str, given: object, also: str = "") -> Counters:
+def _counted(origin: str, given: object, expected: str = "Counters") -> Counters:
     if not isinstance(given, Counters):
-        raise RunError(f"{origin} returned {type(given).__name__}, expected Counters{also}")
+        raise RunError(f"{origin} returned {type(given).__name__}, expected {expected}")
     return given

@@ -1,4 +1,4 @@
-"""How a run ends, and who is told of it."""
+"""How a run ends, and where its events go."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from treadle.telemetry import Event, LogSink, NullSink, Outcome, RunEnded, Sink
 
 @dataclass
 class Ending:
-    """What the finalisers will say: "failed", until something better is known.
+    """What the finalisers will report; "failed" until something else is known.
 
-    `seconds` counts from the making of this record and stands from `event` on.
+    `seconds` counts from the creation of this record and is set by `event`.
     """
 
     run_id: str
@@ -35,7 +35,8 @@ class Ending:
             yield
             self.outcome = "finished"
         except BaseException as error:
-            self.outcome = "cancelled" if isinstance(error, KeyboardInterrupt | StoppedError) else "failed"
+            if isinstance(error, KeyboardInterrupt | StoppedError):
+                self.outcome = "cancelled"
             self.error = f"{type(error).__name__}: {error}"
             raise
 

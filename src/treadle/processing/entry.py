@@ -8,8 +8,7 @@ from collections.abc import Callable
 from treadle.errors import ManifestError, nearest
 from treadle.manifest import Manifest
 
-FIELD = "run.entry"
-FORM = "package.module:function"
+_FIELD = "run.entry"
 
 
 def import_entry(manifest: Manifest, entry: str) -> Callable[..., object]:
@@ -20,15 +19,15 @@ def import_entry(manifest: Manifest, entry: str) -> Callable[..., object]:
     """
     module_name, _, name = entry.partition(":") if ":" in entry else entry.rpartition(".")
     if not (module_name and name.isidentifier()):
-        raise ManifestError([manifest.problem(FIELD, FORM, repr(entry))])
+        raise ManifestError([manifest.problem(_FIELD, "package.module:function", repr(entry))])
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
         found = f"{entry!r}: {type(error).__name__}: {error}"
-        raise ManifestError([manifest.problem(FIELD, "a module that can be imported", found)]) from error
+        raise ManifestError([manifest.problem(_FIELD, "a module that can be imported", found)]) from error
     found_there: object = getattr(module, name, None)
     if not callable(found_there):
         known = sorted(each for each in vars(module) if callable(getattr(module, each)))
-        problem = manifest.problem(FIELD, f"a callable of {module_name}", repr(name), nearest(name, known))
+        problem = manifest.problem(_FIELD, f"a callable of {module_name}", repr(name), nearest(name, known))
         raise ManifestError([problem])
     return found_there

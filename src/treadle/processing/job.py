@@ -1,11 +1,11 @@
-"""What a pattern is given to work with, and what a run gives back."""
+"""What a pattern works with, and what a run returns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from treadle.domain.result import Counters
 from treadle.manifest import Manifest
@@ -15,7 +15,7 @@ from treadle.storage import OutputManifest, Session, WorkUnit
 from treadle.telemetry import MetricsSnapshot, RunMetrics, Sink
 
 WHOLE: Final = WorkUnit(id="00000-all", index=0, source="", bytes=0)
-"""The unit of an output that is made of all inputs together."""
+"""The unit of an output that is made from all inputs together."""
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,3 @@ class RunOutcome:
     outputs: Mapping[str, OutputManifest]
     metrics: MetricsSnapshot | None
     seconds: float
-    status: Literal["finished"] = "finished"

@@ -6,8 +6,8 @@ Each queue holds at most `depth` items, so memory does not grow with the input. 
 wakes the other two, and the first error is the one raised. When `run_three_stages` returns or raises,
 no thread of it is left.
 
-All three stages wait on one condition: whoever waits for an item, for room, or for bad news is woken by
-the same notification, so nobody can miss it.
+All three stages wait on one condition: a stage that waits for an item, for room, or for an error is
+woken by the same notification, so none can miss it.
 """
 
 from __future__ import annotations

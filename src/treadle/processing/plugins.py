@@ -53,5 +53,5 @@ def _load(origin: str, load: Callable[[], object]) -> None:
             plugin()
     except (Exception, SystemExit) as error:  # SystemExit would end the process as if all were well
         raise ArgumentError(
-            f"the plugin {origin} cannot be loaded: {type(error).__name__}: {error}. Mend it, or remove it"
+            f"the plugin {origin} cannot be loaded: {type(error).__name__}: {error}; fix or remove it"
         ) from error

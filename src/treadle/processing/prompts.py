@@ -51,10 +51,9 @@ def read_template(manifest: Manifest, field: str, text: str) -> Template:
 
 def _parts(text: str) -> Iterator[tuple[str, str | None]]:
     for literal, column, form, conversion in string.Formatter().parse(text):
-        if column is not None and (form or conversion or not _PLAIN.fullmatch(column)):
-            raise ValueError(
-                f"the field {column!r}" + (f" with {conversion or form!r}" if conversion or form else "")
-            )
+        extra = conversion or form
+        if column is not None and (extra or not _PLAIN.fullmatch(column)):
+            raise ValueError(f"the field {column!r}" + (f" with {extra!r}" if extra else ""))
         yield literal, column
 
 

@@ -1,4 +1,4 @@
-"""Run types by name: which function carries out a manifest of a type, and which one checks it."""
+"""Run types by name: the function that runs a manifest of a type, and the one that checks it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from treadle.processing.patterns.partition import check_partition, run_partition
 from treadle.processing.patterns.reduce import check_reduce, run_reduce
 
 PatternRunner = Callable[[Job], Counters]
-"""Reads the inputs of the job, writes its outputs through `job.session`, and says how the rows fared.
+"""Reads the inputs of the job, writes its outputs through `job.session`, and returns the row counters.
 
 It neither commits nor aborts: the run does, when it has checked the counters."""
 
@@ -36,8 +36,10 @@ def register_pattern_runner(
     Raises:
         ArgumentError: the name is taken by another runner.
     """
-    ensure_builtin_runners()
-    return _register(name, runner, check)
+    _runners.register(name, runner)
+    if check is not None:
+        _checks.register(name, check)
+    return runner
 
 
 def get_pattern_runner(name: str) -> PatternRunner:
@@ -46,21 +48,19 @@ def get_pattern_runner(name: str) -> PatternRunner:
     Raises:
         UnknownNameError: there is none; the message lists the known.
     """
-    ensure_builtin_runners()
     return _runners.get(name)
 
 
 def known_patterns() -> tuple[str, ...]:
     """The run types that have a runner, sorted."""
-    ensure_builtin_runners()
     return _runners.names()
 
 
 def check_manifest(manifest: Manifest) -> None:
-    """Hold a manifest to its run type, before anything is opened.
+    """Check a manifest against its run type, before anything is opened.
 
     Raises:
-        ManifestError: what its run type does not allow; a type that is unknown, without an entry.
+        ManifestError: its run type does not allow it, or the type is unknown and there is no entry.
     """
     run, known = manifest.run, known_patterns()
     if run.type in _checks:
@@ -71,18 +71,9 @@ def check_manifest(manifest: Manifest) -> None:
         raise ManifestError([problem])
 
 
-def ensure_builtin_runners() -> None:
-    """Register the run types of this package. Done again, it changes nothing."""
-    _register("cluster", run_cluster, check_cluster)
-    _register("embed_train", run_embed_train, check_embed_train)
-    _register("generate", run_generate, check_generate)
-    _register("mapping", run_mapping, check_mapping)
-    _register("partition", run_partition, check_partition)
-    _register("reduce", run_reduce, check_reduce)
-
-
-def _register(name: str, runner: PatternRunner, check: PatternCheck | None) -> PatternRunner:
-    _runners.register(name, runner)
-    if check is not None:
-        _checks.register(name, check)
-    return runner
+register_pattern_runner("cluster", run_cluster, check_cluster)
+register_pattern_runner("embed_train", run_embed_train, check_embed_train)
+register_pattern_runner("generate", run_generate, check_generate)
+register_pattern_runner("mapping", run_mapping, check_mapping)
+register_pattern_runner("partition", run_partition, check_partition)
+register_pattern_runner("reduce", run_reduce, check_reduce)

@@ -24,30 +24,30 @@ def batches_of(job: Job, name: str, unit: WorkUnit) -> Iterator[RowBatch]:
     """The batches of one unit of the input `name`; the time they take to come counts as reading."""
     batches = read_batches(job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows)
     for batch in timed_items(batches, job.timed, "read"):
-        heed_stop(job)
+        raise_if_stopped(job)
         yield batch
 
 
-def heed_stop(job: Job) -> None:
+def raise_if_stopped(job: Job) -> None:
     """Raise StoppedError when the step that this run belongs to was asked to stop."""
     if stop_requested():
         raise StoppedError(f"step {job.ctx.step_id}: asked to stop; nothing of it is visible")
 
 
 def fold_input(job: Job, name: str, account: Account, take: Callable[[pa.RecordBatch], object]) -> None:
-    """Give `take` all rows of the input `name`; each of them counts as gone into the output."""
+    """Give `take` all rows of the input `name`; each of them counts as out."""
     for unit in units_of(job, name):
         for batch in batches_of(job, name, unit):
             if batch.rows.num_rows:
-                with job.timed("process"), placed_in(batch):
+                with job.timed("process"), errors_placed_in(batch):
                     take(batch.rows)
             account.settle(unit, batch, out=batch.rows.num_rows)
         account.end_unit(unit)
 
 
 @contextmanager
-def told_as(place: str) -> Iterator[None]:
-    """What the rows are to blame for in the block becomes a RunError that begins with `place`."""
+def run_errors_at(place: str) -> Iterator[None]:
+    """An error of the block that the rows caused becomes a RunError that begins with `place`."""
     try:
         yield
     except (ArgumentError, pa.ArrowException) as error:
@@ -63,13 +63,13 @@ def check_columns(batch: RowBatch, names: Collection[str]) -> None:
 
 
 @contextmanager
-def placed_in(batch: RowBatch) -> Iterator[None]:
-    """Say in which file and lines it was that the block, which sees rows only, could not go on.
+def errors_placed_in(batch: RowBatch) -> Iterator[None]:
+    """Add the file and the lines of `batch` to an error of the block, which sees rows only.
 
-    What the rows are to blame for becomes a RunError; any other error gets a note.
+    An error that the rows caused becomes a RunError; any other error gets a note.
     """
     try:
-        with told_as(place_of(batch)):
+        with run_errors_at(place_of(batch)):
             yield
     except RunError:
         raise

@@ -1,7 +1,7 @@
 """Transforms by name, for the run type `partition`.
 
 A transform is a frozen dataclass: its fields are the options a manifest may give, `side_inputs` names the
-small tables it wants, and `bind` turns both into a function over record batches.
+small tables it needs, and `bind` turns both into a function of record batches.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from treadle.domain.transforms import EmbedTransform, TokenizeTransform
 from treadle.errors import ArgumentError, ManifestError, Problem, nearest
 from treadle.kernel.registry import Registry
 from treadle.manifest import Manifest
-from treadle.processing.declared import needed
+from treadle.processing.checks import required_section, setting_problem
 
 
 class TransformOptions(Protocol):
@@ -29,7 +29,7 @@ class TransformOptions(Protocol):
     side_inputs: ClassVar[tuple[str, ...]]
 
     def bind(self, side: Mapping[str, pa.Table]) -> Transform:
-        """The transform, with the tables of its side inputs at hand."""
+        """The transform, given the tables of its side inputs."""
         ...
 
 
@@ -42,10 +42,9 @@ def register_transform(name: str, options: type[T]) -> type[T]:
     """Let manifests say `transform: {name: ...}` with the fields of the dataclass `options` as further keys.
 
     Raises:
-        ArgumentError: the name is taken by another transform, or `options` is no dataclass with `side_inputs`
-            and `bind`.
+        ArgumentError: the name is taken by another transform, or `options` is not a dataclass with
+            `side_inputs` and `bind`.
     """
-    _ensure_builtin_transforms()
     wanted = ("__dataclass_fields__", "side_inputs", "bind")
     if not all(hasattr(options, name) for name in wanted):
         raise ArgumentError(
@@ -61,9 +60,9 @@ def read_transform(manifest: Manifest) -> TransformOptions:
 
     Raises:
         ManifestError: no such section, an unknown transform, and each option that is unknown or of a wrong
-        type.
+            type.
     """
-    section = needed(manifest, "transform", manifest.transform)
+    section = required_section(manifest, "transform", manifest.transform)
     factory = _find(manifest, section.name)
     problems = list(_unknown_options(manifest, factory, section.options))
     known = {name: value for name, value in section.options.items() if name in _names(factory)}
@@ -77,13 +76,7 @@ def read_transform(manifest: Manifest) -> TransformOptions:
     return options
 
 
-def _ensure_builtin_transforms() -> None:
-    _transforms.register("embed", EmbedTransform)
-    _transforms.register("tokenize", TokenizeTransform)
-
-
 def _find(manifest: Manifest, name: str) -> type[TransformOptions]:
-    _ensure_builtin_transforms()
     if name in _transforms:
         return _transforms.get(name)
     known = _transforms.names()
@@ -109,7 +102,11 @@ def _misfit(manifest: Manifest, error: pydantic_core.ErrorDetails) -> Problem:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"])
     place = "transform" + "".join(steps)
     if error["type"] == "value_error":  # from the dataclass itself, about its values together
-        return manifest.problem(place, "settings that go together", f"others: {error['ctx']['error']}")
+        return setting_problem(manifest, place, error["ctx"]["error"])
     if error["type"] == "missing":
         return manifest.problem(place, "a value", "nothing")
     return manifest.problem(place, error["msg"].removeprefix("Input should be "), repr(error["input"]))
+
+
+register_transform("embed", EmbedTransform)
+register_transform("tokenize", TokenizeTransform)

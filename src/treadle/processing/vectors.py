@@ -1,4 +1,4 @@
-"""Vectors out of rows: the usable ones as a matrix, the others with their reasons."""
+"""Vectors from rows: the usable ones as a matrix, the others as rejects with reasons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treadle.domain.result import Reject
-from treadle.processing.streams import check_columns, placed_in
+from treadle.processing.streams import check_columns, errors_placed_in
 from treadle.storage import RowBatch
 
 _LONGEST = float(np.finfo(np.float32).max) / 16
@@ -30,8 +30,8 @@ class Vectors:
 def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     """The vectors of `column`, which is a list of numbers in each row.
 
-    A row is rejected whose vector is null, holds a number that is null or not finite, has other than
-    `dimensions` numbers (None: the length of the first vector in the batch), or is too long to be measured.
+    A row is rejected when its vector is null, holds a number that is null or not finite, does not have
+    `dimensions` numbers (None: as many as the first vector in the batch), or is too long to be measured.
 
     Raises:
         RunError: the column is missing or holds something else.
@@ -39,7 +39,7 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     if not batch.rows.num_rows:
         return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), ())
     check_columns(batch, [column])
-    with placed_in(batch):
+    with errors_placed_in(batch):
         # Not safe: whole numbers are rounded to float32 as fractions are.
         lists: Any = batch.rows[column].cast(pa.list_(pa.float32()), safe=False)
     lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)

@@ -3,7 +3,7 @@
 from treadle.storage.atomic import clear_leftovers, write_atomically
 from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
 from treadle.storage.feed import list_units, read_batches, read_table
-from treadle.storage.formats.backends import register_format, write_backend_for
+from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
 from treadle.storage.session import Session
 
@@ -20,7 +20,6 @@ __all__ = [
     "read_batches",
     "read_output_manifest",
     "read_table",
-    "register_format",
     "write_atomically",
     "write_backend_for",
 ]

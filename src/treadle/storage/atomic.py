@@ -1,6 +1,6 @@
 """Files that appear whole or not at all on the local file system, and names for what is not finished yet.
 
-What is being written lies beside its target under a hidden name, `.<name>.staging-<token>`. The token is
+A file being written is beside its target, under a hidden name, `.<name>.staging-<token>`. The token is
 new for each writer, so a writer that was paused while another cleared and took over finds its staging gone
 instead of publishing the other's.
 """

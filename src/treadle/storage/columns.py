@@ -1,9 +1,9 @@
-"""The columns of a unit: their types are settled by its first batch, and every row is held to them.
+"""The columns of a unit: its first batch decides their types, and every row must fit them.
 
 A column that had only nulls so far stays open until its first value; a new column, or a new field of an
-object, may appear at any time. Nothing else changes: a later value that does not fit costs its row, with
-the column, the type expected and what was found, and is never turned to null in silence. Integers and
-fractions that first come in one batch make a column of float64.
+object, may appear at any time. Nothing else changes: a row with a later value that does not fit is
+bad, with the column, the type expected and what was found; the value is never silently turned to null.
+Integers and fractions that first come in one batch make a column of float64.
 """
 
 from __future__ import annotations

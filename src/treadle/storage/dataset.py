@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+RAW_CHARACTERS = 2_000
+"""A bad row is quoted up to this length."""
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """Where rows lie and in which format.
+    """Where rows are and in which format.
 
     `path` is a file, a folder or a glob on any fsspec path to read; a local folder to write. `columns` are
     the columns to read (None: all). `compression` is for writing (None: the default of the format).
@@ -35,7 +38,8 @@ class WorkUnit:
 class BadRow:
     """A row that cannot be used.
 
-    `line` counts from 1; 0 stands for the whole file. `raw` is the text of the row, cut to 2,000 characters.
+    `line` counts from 1; 0 stands for the whole file. `raw` is the text of the row, cut to
+    `RAW_CHARACTERS`.
     """
 
     source: str

@@ -88,7 +88,7 @@ def _sizes(system: AbstractFileSystem, path: str, suffixes: tuple[str, ...]) -> 
     if system.isdir(path):
         listing = system.ls(path, detail=True)
         return {each["name"]: each["size"] for each in listing if _is_data(each, suffixes)}
-    # A name that is there as it stands is that file, whatever characters of a pattern are in it.
+    # An existing name is that file, even if it contains pattern characters.
     listing = [system.info(path)] if system.exists(path) else system.glob(path, detail=True).values()
     return {each["name"]: each["size"] for each in listing if each["type"] == "file"}
 
@@ -98,7 +98,7 @@ def _is_data(info: Mapping[str, Any], suffixes: tuple[str, ...]) -> bool:
     if info["type"] == "directory" or not name.endswith(suffixes) or name.startswith((".", "_")):
         return False
     if info["type"] != "file":
-        # To pass over a link whose file is gone would be to lose its rows in silence.
+        # Skipping a link whose file is gone would lose its rows silently.
         raise ArgumentError(f"{info['name']}: expected a file, found a link to nothing, a pipe or a device")
     return True
 

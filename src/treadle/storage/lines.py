@@ -28,7 +28,7 @@ class Line:
 
     @property
     def blank(self) -> bool:
-        """Nothing but white space; such a line is no row."""
+        """Whether it is only white space; such a line is not a row."""
         return self.broken is None and not self.raw.strip()
 
 

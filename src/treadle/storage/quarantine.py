@@ -1,7 +1,7 @@
 """The rows that could not be used, as a jsonl file that appears with the outputs of the run.
 
 It is written only when there are bad rows. A file that an earlier, uncommitted attempt left is replaced or
-removed, so that it never speaks of another run than the outputs beside it.
+removed, so that it always belongs to the same run as the outputs beside it.
 """
 
 from __future__ import annotations

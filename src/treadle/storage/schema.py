@@ -9,16 +9,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 
-def widen(known: pa.Schema | None, found: pa.Schema) -> pa.Schema:
+def widen(known: pa.Schema, found: pa.Schema) -> pa.Schema:
     """The narrowest schema that holds both, without metadata; `known` itself when it does.
 
     Raises pa.ArrowException naming the column that has two types, ValueError for two columns of one name.
     """
-    if known is not None and known.equals(found):
+    if known.equals(found):
         return known
     _check_names(found)
-    if known is None:
-        return found.remove_metadata()
     return pa.unify_schemas([known, found.remove_metadata()], promote_options="permissive")
 
 

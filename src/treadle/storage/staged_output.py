@@ -44,7 +44,7 @@ class StagedOutput:
         self._suffix, self._codec = self._backend.codec(dataset.compression)
         _check_free(self._target, name)
         self._staging = staging_path(self._target)
-        self._schema: pa.Schema | None = None
+        self._schema = pa.schema([])
         self._part: _OpenPart | None = None
         self._files: dict[int, OutputFile] = {}
         self._whole = True
@@ -139,7 +139,7 @@ class StagedOutput:
             backend=self._dataset.backend,
             rows=sum(each.rows for each in files),
             files=files,
-            columns={each.name: str(each.type) for each in self._schema or ()},
+            columns={each.name: str(each.type) for each in self._schema},
         )
 
 

@@ -1,4 +1,4 @@
-"""What a run tells the world. An event is a frozen record; a sink decides what becomes of it."""
+"""What a run reports. An event is a frozen record; a sink decides what to do with it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ResourcesSampled:
 class MetricsSnapshot:
     """The metrics of a run at one moment.
 
-    `stage_seconds` sums wall time by stage over all threads; `peak_rss_bytes` and `cpu_seconds` are of the
-    process and its children, 0 when nothing samples them.
+    `stage_seconds` sums wall time by stage over all threads; `peak_rss_bytes` and `cpu_seconds` are those of
+    the process and its children.
     """
 
     counters: Mapping[str, int]

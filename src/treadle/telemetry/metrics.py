@@ -1,6 +1,6 @@
 """What a run measures about itself: counters, seconds by stage, memory and CPU.
 
-The life of metrics, in a caller that knows nothing but success and failure:
+The life of metrics, in a caller that only knows success and failure:
 
     metrics = setup_metrics(sink, interval=1.0)
     outcome: Outcome = "failed"
@@ -27,12 +27,9 @@ from treadle.telemetry.sinks import Sink
 
 
 class RunMetrics:
-    """Counters and stage times of one run. Any thread may use it.
+    """Counters, stage times, memory and CPU of one run; made by `setup_metrics`. Any thread may use it."""
 
-    Made by `setup_metrics` it also has a sampler of memory and CPU; made bare it only counts.
-    """
-
-    def __init__(self, sink: Sink | None = None, sampler: ResourceSampler | None = None) -> None:
+    def __init__(self, sink: Sink, sampler: ResourceSampler) -> None:
         self._sink = sink
         self._sampler = sampler
         self._lock = threading.Lock()
@@ -70,24 +67,22 @@ class RunMetrics:
         return MetricsSnapshot(
             counters=dict(sorted(self._counters.items())),
             stage_seconds=dict(sorted(self._stage_seconds.items())),
-            peak_rss_bytes=self._sampler.peak_rss_bytes if self._sampler else 0,
-            cpu_seconds=self._sampler.cpu_seconds if self._sampler else 0.0,
+            peak_rss_bytes=self._sampler.peak_rss_bytes,
+            cpu_seconds=self._sampler.cpu_seconds,
         )
 
     def finalize(self, outcome: Outcome) -> None:
         """See `finalize_metrics`."""
         with Unwind() as unwind:
             unwind.push(self._settle, outcome)
-            if self._sampler is not None:
-                unwind.push(self._sampler.stop)
+            unwind.push(self._sampler.stop)
 
     def _settle(self, outcome: Outcome) -> None:
         with self._lock:
             if self._final is not None:
                 return
             self._final = MetricsFinalized(outcome, self._measure())
-        if self._sink is not None:
-            self._sink.emit(self._final)
+        self._sink.emit(self._final)
 
 
 def setup_metrics(sink: Sink, interval: float = 1.0) -> RunMetrics:
@@ -98,9 +93,9 @@ def setup_metrics(sink: Sink, interval: float = 1.0) -> RunMetrics:
 
 
 def finalize_metrics(metrics: RunMetrics, outcome: Outcome) -> MetricsSnapshot:
-    """Stop the sampler, settle the metrics, tell the sink. The first outcome stands: later calls are empty.
+    """Stop the sampler, freeze the metrics, tell the sink. The first outcome is kept: later calls do nothing.
 
-    Raises what the sink raised, after the sampler was stopped and the outcome settled.
+    Raises what the sink raised, after the sampler was stopped and the outcome kept.
     """
     metrics.finalize(outcome)
     return metrics.snapshot()

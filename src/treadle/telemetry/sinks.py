@@ -1,6 +1,6 @@
 """Where events go: nowhere, into a file of JSON lines, or into a list.
 
-A sink may be used by several threads. What it cannot keep it raises; nobody upstream swallows that.
+A sink may be used by several threads. It raises when it cannot keep an event, and no caller hides that.
 """
 
 from __future__ import annotations

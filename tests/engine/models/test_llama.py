@@ -18,7 +18,7 @@ from treadle.errors import ArtifactError
 
 def scores_after(model: Llama, ids: list[int]) -> torch.Tensor:
     """Scores of the token after `ids`, by one pass of a node."""
-    node = build_node(model, pages=8)
+    node = build_node(model, pages=8, page_size=16)
     generation = Generation("r", GenerationRequest("r", "", 1), ids, len(ids), len(ids) + 1)
     node.open(generation)
     rows = (Row(generation, len(ids)),)

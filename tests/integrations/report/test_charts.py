@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from treadle.integrations.report import GrowthPoint
 from treadle.integrations.report.charts import area_path, growth_chart, line_path
-from treadle.integrations.report.words import duration, excerpt, percent, short_count, size
+from treadle.integrations.report.words import duration, excerpt, percent, short_count
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=30)
 
@@ -59,8 +59,6 @@ def test_ticks_are_few_and_inside(tokens: int) -> None:
         (duration(59.97), "60.0 s"),
         (duration(84), "1 min 24 s"),
         (percent(0.0784), "7.8 %"),
-        (size(734_003_200), "734 MB"),
-        (size(1_210_000_000), "1.2 GB"),
         (short_count(25_000), "25,000"),
         (short_count(1_500_000), "1.5 M"),
         (excerpt("one two,  three", 9), "one two\N{HORIZONTAL ELLIPSIS}"),

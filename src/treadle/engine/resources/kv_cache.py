@@ -60,7 +60,7 @@ class PagedKvCache:
 
     depends_on: Collection[str] = ()
 
-    def __init__(self, shape: KvShape, pages: int, page_size: int = 16) -> None:
+    def __init__(self, shape: KvShape, pages: int, page_size: int) -> None:
         self.ledger = PageLedger(pages, page_size)
         # Not zeros: memory that no page has used yet is not taken from the machine.
         self._store = torch.empty(shape.layers, 2, shape.heads, pages, page_size, shape.width)

@@ -7,7 +7,7 @@ or on none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
@@ -118,21 +118,17 @@ class StepRunner:
         Raises:
             UnknownNameError: also a KeyError; the step names a key that is no resource.
         """
-        asked: list[str] = []
-        try:
-            outcome = self._ask(step, asked)
-        except BaseException as error:
-            self._undo(step, asked).close(error)
-            raise
-        if not outcome.ok:
-            with self._undo(step, asked):
-                pass
+        with Unwind() as unwind:
+            outcome = self._ask(step, unwind)
+            if outcome.ok:
+                unwind.release()
         return outcome
 
     def rollback_admit(self, step: SubmoduleStep) -> None:
         """Give back what an admitted step reserved; a committed step has nothing to give back."""
-        with self._undo(step, self._declared(step)):
-            pass
+        with Unwind() as unwind:
+            for key in self._declared(step):
+                unwind.push(self._resources[key].rollback, step.resources[key], step.ctx)
 
     def plan(self, step: SubmoduleStep) -> dict[str, object]:
         """Plan in dependency order, each result filed in the context before the next one plans.
@@ -161,22 +157,18 @@ class StepRunner:
         self._check_known(step.resources)
         return [key for key in self._order if key in step.resources]
 
-    def _ask(self, step: SubmoduleStep, asked: list[str]) -> FullAdmitOutcome:
-        """Ask in order until one refuses; `asked` is filled as it goes, so that a failure can be undone."""
+    def _ask(self, step: SubmoduleStep, unwind: Unwind) -> FullAdmitOutcome:
+        """Ask in order until one refuses; whoever was asked is in `unwind`."""
         ready = True
         for key in self._declared(step):
-            asked.append(key)
-            answer = self._resources[key].admit(step.resources[key], step.ctx)
+            resource, part = self._resources[key], step.resources[key]
+            # Pushed first: what raises half way may have reserved a part.
+            unwind.push(resource.rollback, part, step.ctx)
+            answer = resource.admit(part, step.ctx)
             if not answer.ok:
                 return FullAdmitOutcome(ok=False, ready=False, reason=answer.reason, key=key)
             ready = ready and answer.ready
         return FullAdmitOutcome(ok=True, ready=ready)
-
-    def _undo(self, step: SubmoduleStep, keys: Sequence[str]) -> Unwind:
-        unwind = Unwind()
-        for key in keys:
-            unwind.push(self._resources[key].rollback, step.resources[key], step.ctx)
-        return unwind
 
     def _check_known(self, keys: Collection[str]) -> None:
         for key in keys:

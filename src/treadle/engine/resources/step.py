@@ -91,6 +91,9 @@ class Refusal(Enum):
     OFFLOADING = "offloading: try again when the request was loaded back"
     RUNTIME_ERROR = "runtime error: the request cannot go on"
 
+    def __str__(self) -> str:
+        return self.value
+
 
 class AdmitOutcome(NamedTuple):
     """One resource's answer. `ok` without `ready` means admitted, but transfers are still going on."""

@@ -23,8 +23,7 @@ _HERE = "treadle.integrations.cli"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (those of the process when None) and return the exit code."""
-    # The matrix products of a run are small: more threads cost more than they give (14 s against 4 s for the
-    # k-means of the demo), and the last bits of a sum would depend on the number of cores.
+    # See docs/decisions/0005-one-thread-per-product.md.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         build_app()(arguments, exit_on_error=False)
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_app() -> App:
-    """The commands. Help texts stand here, since reading them from the commands would load these."""
+    """The commands. Their help texts are here because reading them from the commands would load those."""
     app = App(
         name="treadle",
         help="Runs the steps of machine-learning work: an experiment, a run, a forward pass.",

@@ -21,7 +21,7 @@ from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
 
 RUNS = Path(".treadle") / "runs"
-"""Where outputs go when nobody says: a folder per step, in it one per run."""
+"""Where outputs go by default: a folder per step, in it one per run."""
 
 
 def run(
@@ -58,7 +58,9 @@ def run(
     try:
         outcome = run_from_manifest(manifest, ctx)
     except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
-        raise RunError(f"the code of this run called sys.exit({error.code!r}): it has to return") from error
+        raise RunError(
+            f"the code of this run called sys.exit({error.code!r}); let it return instead"
+        ) from error
     tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
 
 

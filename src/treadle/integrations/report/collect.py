@@ -17,7 +17,6 @@ from treadle.integrations.report.data import Example, Fact, GrowthPoint, Point, 
 from treadle.kernel import Cached
 
 EXAMPLES_SHOWN = 2
-SNIPPET = 240
 
 
 def collect(steps: Mapping[str, str], results: Results, *, corpus_note: str) -> ReportData:
@@ -116,15 +115,9 @@ def _examples(tables: _Tables, topic: int) -> tuple[Example, ...]:
 def _points(tables: _Tables) -> tuple[Point, ...]:
     texts = tables.texts()
     return tuple(
-        Point(
-            row["x"], row["y"], row["topic"], row["year"], row["speaker"], _snippet(texts[row["id"]]["text"])
-        )
+        Point(row["x"], row["y"], row["topic"], row["year"], row["speaker"], texts[row["id"]]["text"])
         for row in tables.rows("projection", "points")
     )
-
-
-def _snippet(text: str) -> str:
-    return text if len(text) <= SNIPPET else text[:SNIPPET].rsplit(" ", 1)[0] + " …"
 
 
 def _growth(tables: _Tables) -> tuple[GrowthPoint, ...]:

@@ -77,7 +77,7 @@ class StepRow:
     """One step of the experiment. `seconds` is what its body took when it ran, also for a step that is
     cached.
 
-    `peak_memory` is in bytes, None when nobody measured it. `finished` is printed as it is.
+    `finished` is printed as it is.
     """
 
     id: str
@@ -89,7 +89,6 @@ class StepRow:
     fingerprint: str
     build: str
     finished: str
-    peak_memory: int | None = None
 
 
 @dataclass(frozen=True)

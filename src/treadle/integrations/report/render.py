@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MARKS = {"ran": "●", "cached": "○", "failed": "✕", "skipped": "\N{EN DASH}"}
-"""Outcomes as shapes, for whoever does not see their colours."""
+"""Outcomes as shapes, for readers who cannot see their colours."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -67,7 +67,7 @@ def _environment() -> Environment:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for form in (words.thousands, words.percent, words.duration, words.size, words.excerpt):
+    for form in (words.thousands, words.percent, words.duration, words.excerpt):
         environment.filters[form.__name__] = form
     environment.globals["asset"] = lambda name: (TEMPLATES / name).read_text(encoding="utf-8")
     return environment

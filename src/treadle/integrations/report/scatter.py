@@ -8,8 +8,8 @@ from statistics import median
 from treadle.integrations.report.data import Point
 from treadle.integrations.report.words import excerpt
 
-TEXT = 340
-"""Characters of a passage that the map shows; with 4,000 points the page has about 1.5 MB."""
+TEXT = 240
+"""Characters of a passage that the map shows: the page holds thousands of passages."""
 
 Place = tuple[float, float]
 """x and y in the unit square."""

@@ -78,11 +78,6 @@ class View:
     seconds: float
 
     @property
-    def memory_known(self) -> bool:
-        """Whether the peak memory of any step was measured."""
-        return any(each.step.peak_memory is not None for each in self.steps.values())
-
-    @property
     def slowest(self) -> tuple[StepView, ...]:
         """The steps, the longest first."""
         return tuple(sorted(self.steps.values(), key=lambda each: -each.step.seconds))

@@ -26,15 +26,6 @@ def duration(seconds: float) -> str:
     return f"{minutes}\N{NO-BREAK SPACE}min {rest}\N{NO-BREAK SPACE}s"
 
 
-def size(number: int) -> str:
-    """734003200 -> 734 MB."""
-    return (
-        f"{number / 1e9:.1f}\N{NO-BREAK SPACE}GB"
-        if number >= 1e9
-        else f"{number / 1e6:,.0f}\N{NO-BREAK SPACE}MB"
-    )
-
-
 def excerpt(text: str, length: int) -> str:
     """At most about `length` characters of `text`, on one line, cut between words."""
     line = " ".join(text.split())

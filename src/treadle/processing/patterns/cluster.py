@@ -20,7 +20,7 @@ from treadle.errors import RunError
 from treadle.manifest import Manifest
 from treadle.manifest.model import ClusterSection
 from treadle.processing.account import Account
-from treadle.processing.declared import declared, needed
+from treadle.processing.checks import check_datasets, required_section
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.streams import batches_of, units_of
 from treadle.processing.vectors import Vectors, vectors_of
@@ -35,8 +35,8 @@ _MADE = ("cluster", "distance")
 
 def check_cluster(manifest: Manifest) -> None:
     """Raises ManifestError: no section `cluster`, a dataset missing or unknown."""
-    needed(manifest, "cluster", manifest.cluster)
-    declared(manifest, inputs={_INPUT}, outputs={"centroids", "assignments"})
+    required_section(manifest, "cluster", manifest.cluster)
+    check_datasets(manifest, inputs={_INPUT}, outputs={"centroids", "assignments"})
 
 
 def run_cluster(job: Job) -> Counters:
@@ -50,7 +50,7 @@ def run_cluster(job: Job) -> Counters:
         ManifestError: the section `cluster` or a dataset is missing or unknown.
         RunError: fewer usable vectors than clusters, a column of the wrong kind, or too many bad rows.
     """
-    section = needed(job.manifest, "cluster", job.manifest.cluster)
+    section = required_section(job.manifest, "cluster", job.manifest.cluster)
     account = Account(job)
     sample = _Sample(section.sample_rows, job.manifest.runtime.seed)
     for unit, batch, vectors in _read(job):

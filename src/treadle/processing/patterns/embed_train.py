@@ -22,9 +22,9 @@ from treadle.errors import RunError
 from treadle.manifest import Manifest
 from treadle.manifest.model import EmbedTrainSection
 from treadle.processing.account import Account
-from treadle.processing.declared import declared, settings_of
+from treadle.processing.checks import check_datasets, setting_errors_at
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import batches_of, check_columns, placed_in, told_as, units_of
+from treadle.processing.streams import batches_of, check_columns, errors_placed_in, run_errors_at, units_of
 from treadle.storage import RowBatch, WorkUnit, read_table
 
 Ids = NDArray[np.int32]
@@ -35,7 +35,7 @@ _KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}
 
 def check_embed_train(manifest: Manifest) -> None:
     """Raises ManifestError: a setting out of range, a dataset missing or unknown."""
-    declared(manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
+    check_datasets(manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
     _options(manifest)
 
 
@@ -49,7 +49,7 @@ def run_embed_train(job: Job) -> Counters:
     Raises:
         ManifestError: a setting out of range, a dataset missing or unknown.
         RunError: an empty mapping or one with gaps, a column missing or of the wrong type, or too many bad
-        rows.
+            rows.
     """
     options = _options(job.manifest)
     mapping = _read_mapping(job)
@@ -77,10 +77,10 @@ def run_train_over_groups(
     counts: NDArray[np.int64],
     options: SkipGramOptions,
 ) -> Iterator[tuple[Pass, GroupReport]]:
-    """Train `weights` in place: in every epoch on every group in order, the learning rate falling all along.
+    """Train `weights` in place: in every epoch on every group in order, at a steadily falling learning rate.
 
     `group_tokens` are the sizes of the groups, `counts` those of the terms in the whole corpus. Each turn has
-    a seed of its own, so it depends on the weights it starts from and on nothing else that went before.
+    a seed of its own, so it depends on the weights it starts from and on nothing else of the earlier turns.
     """
     for turn in training_passes(group_tokens, options.epochs):
         sequences = read_group(turn.group)
@@ -118,7 +118,7 @@ class _Groups:
         if not batch.rows.num_rows:
             return [], []
         check_columns(batch, ["tokens"])
-        with placed_in(batch):
+        with errors_placed_in(batch):
             tokens = token_lists(batch.rows, "tokens")
         nulls = np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False))
         ids = pc.index_in(pc.list_flatten(tokens), value_set=self._terms)
@@ -132,7 +132,7 @@ class _Groups:
 
 def _options(manifest: Manifest) -> SkipGramOptions:
     section = manifest.embed_train or EmbedTrainSection()
-    with settings_of(manifest, "embed_train"):
+    with setting_errors_at(manifest, "embed_train"):
         return SkipGramOptions(**section.model_dump())
 
 
@@ -147,7 +147,7 @@ def _read_mapping(job: Job) -> pa.Table:
     if not table.num_rows:
         raise RunError(f"{dataset.path}: the mapping has no term, so there is nothing to train")
     kept = {name: kind for name, kind in _KEPT.items() if name in table.column_names}
-    with told_as(dataset.path):
+    with run_errors_at(dataset.path):
         table = table.select(list(kept)).cast(pa.schema(kept)).sort_by("term_id")
     _check_mapping(table, dataset.path)
     return table

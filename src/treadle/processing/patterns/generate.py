@@ -1,4 +1,4 @@
-"""Run type `generate`: a prompt for each row, answered by a language model.
+"""Run type `generate`: a prompt from each row, answered by a language model.
 
 The engine batches continuously and finishes requests in any order; answers are put back into the order of the
 rows before they are written.
@@ -20,23 +20,23 @@ from treadle.errors import ManifestError
 from treadle.manifest import Manifest
 from treadle.manifest.model import GenerateSection
 from treadle.processing.account import Account
-from treadle.processing.declared import declared, needed
+from treadle.processing.checks import check_datasets, required_section
 from treadle.processing.job import Job
 from treadle.processing.pipeline import closing_iterator, timed_items
 from treadle.processing.prompts import Template, read_template
-from treadle.processing.streams import batches_of, check_columns, heed_stop, units_of
+from treadle.processing.streams import batches_of, check_columns, raise_if_stopped, units_of
 from treadle.storage import RowBatch, WorkUnit
 
 
 def check_generate(manifest: Manifest) -> None:
-    """Hold the manifest to its run type, and see that the model can be had, which is best known early.
+    """Check the manifest against its run type, and that the model is available, before anything runs.
 
     Raises:
         ManifestError: no section `generate`, no template in it, a dataset missing or unknown.
         UsageError: the model is unknown, or what it takes to run it is not installed.
     """
-    section = needed(manifest, "generate", manifest.generate)
-    declared(manifest, inputs={"rows"}, outputs={"answers"})
+    section = required_section(manifest, "generate", manifest.generate)
+    check_datasets(manifest, inputs={"rows"}, outputs={"answers"})
     _check_system(manifest, section)
     read_template(manifest, "generate.prompt", section.prompt)
     check_ready(section.model)
@@ -45,16 +45,18 @@ def check_generate(manifest: Manifest) -> None:
 def run_generate(job: Job) -> Counters:
     """Input "rows" to output "answers": id, answer, prompt_tokens int32, new_tokens int32, finish_reason.
 
-    A row is rejected whose id, or whose value for a field of the prompt, is null, and one whose request the
-    engine ends with an error. The seconds of `process` include those of reading, which the engine asks for
+    A row is rejected when its id, or its value for a field of the prompt, is null, or when the engine ends
+    its request with an error. The seconds of `process` include those of reading, which the engine asks for
     between its steps.
 
     Raises:
-        ManifestError: the section `generate` or a dataset is missing or unknown, or a prompt that is no
-        template. MissingExtraError: the packages of the engine are not installed. UnknownNameError: a model
-        that is not known. RunError: a column is missing, or too many bad rows.
+        ManifestError: the section `generate` or a dataset is missing or unknown, or the prompt is not a
+            template.
+        MissingExtraError: the packages of the engine are not installed.
+        UnknownNameError: the model is not known.
+        RunError: a column is missing, or too many bad rows.
     """
-    section = needed(job.manifest, "generate", job.manifest.generate)
+    section = required_section(job.manifest, "generate", job.manifest.generate)
     prompts = _Prompts(section, read_template(job.manifest, "generate.prompt", section.prompt))
     units = units_of(job, "rows")
     # Here, not at the top: it loads torch, which takes over a second and is an optional package.
@@ -64,7 +66,7 @@ def run_generate(job: Job) -> Counters:
     writer = _InOrder(job, Account(job))
     with closing_iterator(engine.generate(writer.requests(units, prompts))) as completions:
         for completion in timed_items(completions, job.timed, "process"):
-            heed_stop(job)
+            raise_if_stopped(job)
             writer.take(completion)
     return writer.close()
 

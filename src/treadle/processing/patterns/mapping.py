@@ -8,20 +8,20 @@ from treadle.domain.result import Counters
 from treadle.manifest import Manifest
 from treadle.manifest.model import MappingSection
 from treadle.processing.account import Account
-from treadle.processing.declared import declared
+from treadle.processing.checks import check_datasets
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input, told_as
+from treadle.processing.streams import fold_input, run_errors_at
 
 
 def check_mapping(manifest: Manifest) -> None:
     """Raises ManifestError: a dataset missing or unknown."""
-    declared(manifest, inputs={"registry"}, outputs={"mapping"})
+    check_datasets(manifest, inputs={"registry"}, outputs={"mapping"})
 
 
 def run_mapping(job: Job) -> Counters:
     """Input "registry" (term, count, documents, in any number of files) to output "mapping", one file.
 
-    A row that comes in counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped`
+    Every row read counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped`
     say how many terms got an id, and how many did not by `mapping.min_count` and `mapping.max_terms`.
 
     Raises:
@@ -32,7 +32,7 @@ def run_mapping(job: Job) -> Counters:
     account = Account(job)
     totals = SumFold(("term",), ("count", "documents"))
     fold_input(job, "registry", account, totals.add)
-    with job.timed("process"), told_as(job.plan.inputs["registry"].path):
+    with job.timed("process"), run_errors_at(job.plan.inputs["registry"].path):
         registry = totals.result()
         parts = [registry] if registry.num_columns else []
         mapping = build_mapping(parts, min_count=section.min_count, max_terms=section.max_terms)

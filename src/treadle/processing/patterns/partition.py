@@ -16,10 +16,10 @@ from treadle.domain.term_registry import TermRegistry
 from treadle.errors import ManifestError, RunError
 from treadle.manifest import Manifest
 from treadle.processing.account import Account
-from treadle.processing.declared import declared, settings_of
+from treadle.processing.checks import check_datasets, setting_errors_at
 from treadle.processing.job import Job
 from treadle.processing.pipeline import run_three_stages
-from treadle.processing.streams import heed_stop, placed_in, units_of
+from treadle.processing.streams import errors_placed_in, raise_if_stopped, units_of
 from treadle.processing.transforms import TransformOptions, read_transform
 from treadle.storage import RowBatch, WorkUnit, read_batches, read_table
 
@@ -38,7 +38,7 @@ class _UnitEnd(NamedTuple):
 def check_partition(manifest: Manifest) -> None:
     """Raises ManifestError: an unknown transform or option, a dataset missing or unknown."""
     options = read_transform(manifest)
-    declared(
+    check_datasets(
         manifest,
         inputs={_main_input(manifest, options), *options.side_inputs},
         outputs={"rows"},
@@ -47,12 +47,12 @@ def check_partition(manifest: Manifest) -> None:
 
 
 def run_partition(job: Job) -> Counters:
-    """Transform the main input: the only one that is no side input of the transform.
+    """Transform the main input: the only one that is not a side input of the transform.
 
     Raises:
         ManifestError: an unknown transform or option, a dataset missing or unknown.
         RunError: a column is missing, too many bad rows, or a registry is asked of a transform that keeps
-        none.
+            none.
     """
     options = read_transform(job.manifest)
     main = _main_input(job.manifest, options)
@@ -80,7 +80,7 @@ def _main_input(manifest: Manifest, options: TransformOptions) -> str:
 
 def _bind(job: Job, options: TransformOptions) -> Transform:
     side = {name: read_table(job.plan.inputs[name]) for name in options.side_inputs}
-    with settings_of(job.manifest, "transform"):
+    with setting_errors_at(job.manifest, "transform"):
         return options.bind(side)
 
 
@@ -88,13 +88,13 @@ def _read(job: Job, main: str) -> Iterator[_Chunk | _UnitEnd]:
     dataset, batch_rows = job.plan.inputs[main], job.manifest.parallelism.batch_rows
     for unit in units_of(job, main):
         for batch in read_batches(dataset, unit, batch_rows):
-            heed_stop(job)
+            raise_if_stopped(job)
             yield _Chunk(unit, batch)
         yield _UnitEnd(unit)
 
 
 class _Processor:
-    """The middle stage: transforms the chunks, and sums the terms of the present unit."""
+    """The middle stage: transforms the chunks, and adds up the terms of the current unit."""
 
     def __init__(self, transform: Transform, *, keeps_registry: bool) -> None:
         self._transform = transform
@@ -107,7 +107,7 @@ class _Processor:
     def _chunk(self, chunk: _Chunk) -> _Chunk:
         if not chunk.batch.rows.num_rows:
             return chunk
-        with placed_in(chunk.batch):
+        with errors_placed_in(chunk.batch):
             result = self._transform(chunk.batch.rows)
         if not isinstance(result, ProcessResult):
             raise RunError(f"the transform gave {type(result).__name__}, expected a ProcessResult")

@@ -6,21 +6,21 @@ from treadle.domain.reduce import SumFold
 from treadle.domain.result import Counters
 from treadle.manifest import Manifest
 from treadle.processing.account import Account
-from treadle.processing.declared import declared, needed, settings_of
+from treadle.processing.checks import check_datasets, required_section, setting_errors_at
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input, told_as
+from treadle.processing.streams import fold_input, run_errors_at
 
 
 def check_reduce(manifest: Manifest) -> None:
     """Raises ManifestError: no section `reduce`, keys and sums at odds, a dataset missing or unknown."""
-    declared(manifest, inputs={"rows"}, outputs={"sums"})
+    check_datasets(manifest, inputs={"rows"}, outputs={"sums"})
     _fold(manifest)
 
 
 def run_reduce(job: Job) -> Counters:
     """Input "rows" to output "sums": one file, `reduce.keys` then `reduce.sums`, sorted by keys.
 
-    Memory is bounded by the number of keys. A row that comes in counts as out: it is summed into the output.
+    Memory is bounded by the number of keys. Every row read counts as out: it is summed into the output.
     The counter `groups` says how many rows the output has.
 
     Raises:
@@ -30,7 +30,7 @@ def run_reduce(job: Job) -> Counters:
     fold = _fold(job.manifest)
     account = Account(job)
     fold_input(job, "rows", account, fold.add)
-    with job.timed("process"), told_as(job.plan.inputs["rows"].path):
+    with job.timed("process"), run_errors_at(job.plan.inputs["rows"].path):
         sums = fold.result()
     account.note("groups", sums.num_rows)
     if sums.num_columns:
@@ -40,6 +40,6 @@ def run_reduce(job: Job) -> Counters:
 
 
 def _fold(manifest: Manifest) -> SumFold:
-    section = needed(manifest, "reduce", manifest.reduce)
-    with settings_of(manifest, "reduce"):
+    section = required_section(manifest, "reduce", manifest.reduce)
+    with setting_errors_at(manifest, "reduce"):
         return SumFold(section.keys, section.sums)

@@ -1,4 +1,4 @@
-"""The formats that are known by name."""
+"""The formats by name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from treadle.storage.formats.jsonl import JSONL
 from treadle.storage.formats.parquet import PARQUET
 
 _FORMATS: Registry[Format] = Registry("format")
-
-
-def register_format(added: Format) -> None:
-    """Make a format known under its name; ArgumentError when another one has it."""
-    _FORMATS.register(added.name, added)
+for _each in (JSONL, PARQUET):
+    _FORMATS.register(_each.name, _each)
 
 
 def read_backend_for(backend: str) -> ReadBackend:
@@ -23,7 +20,3 @@ def read_backend_for(backend: str) -> ReadBackend:
 def write_backend_for(backend: str) -> WriteBackend:
     """How to write the format of that name; UnknownNameError lists the known ones."""
     return _FORMATS.get(backend).writer
-
-
-for _each in (JSONL, PARQUET):
-    register_format(_each)

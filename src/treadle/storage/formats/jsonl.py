@@ -1,6 +1,6 @@
 """The jsonl format: one JSON object a line, plain or gzip.
 
-Reading: lines -> parsed rows -> rows that fit the unit's columns. Each of the three can cost a row, and
+Reading: lines -> parsed rows -> rows that fit the unit's columns. Each of the three can refuse a row, and
 only that row. Writing: null is written as null, keys in column order, gzip without a time or a name, so
 the same rows give the same bytes.
 """
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from treadle.storage.atomic import abandon_file, finish_file
 from treadle.storage.columns import Columns
-from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
+from treadle.storage.dataset import RAW_CHARACTERS, BadRow, Dataset, RowBatch, WorkUnit
 from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
 from treadle.storage.json_line import BadLineError, Row, parse_line
 from treadle.storage.lines import Line, read_lines
@@ -24,7 +24,6 @@ from treadle.storage.lines import Line, read_lines
 BATCH_BYTES = 64 * 2**20
 """A batch ends early at this much text, so that memory does not grow with the length of rows."""
 
-_RAW_CHARACTERS = 2000
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
@@ -73,8 +72,8 @@ def _parse(line: Line) -> Row:
 
 def _bad_row(source: str, line: Line, reason: str) -> BadRow:
     # Four bytes a character at most, and the last one may be cut; bytes that are no UTF-8 become \xNN.
-    text = line.raw[: 4 * _RAW_CHARACTERS + 3].decode("utf-8", "backslashreplace")
-    return BadRow(source, line.number, reason, text[:_RAW_CHARACTERS])
+    text = line.raw[: 4 * RAW_CHARACTERS + 3].decode("utf-8", "backslashreplace")
+    return BadRow(source, line.number, reason, text[:RAW_CHARACTERS])
 
 
 class JsonlPart:

@@ -1,4 +1,4 @@
-"""The parquet format: row groups streamed in, one zstd file a part written out.
+"""The parquet format: row groups are streamed in, one file per part is written out.
 
 Pages carry checksums, so that a damaged file is found rather than read as other rows.
 """

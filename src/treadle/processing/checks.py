@@ -1,4 +1,4 @@
-"""Hold a manifest to what its run type needs; whatever is amiss is placed in the manifest."""
+"""Checks of a manifest against what its run type needs; each problem is placed in the manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from treadle.manifest import Manifest
 S = TypeVar("S")
 
 
-def needed(manifest: Manifest, name: str, section: S | None) -> S:
+def required_section(manifest: Manifest, name: str, section: S | None) -> S:
     """The section `name`. Raises ManifestError when the manifest has none."""
     if section is None:
         expected = f"the section {name}, which {manifest.run.type} needs"
@@ -20,10 +20,10 @@ def needed(manifest: Manifest, name: str, section: S | None) -> S:
     return section
 
 
-def declared(
+def check_datasets(
     manifest: Manifest, *, inputs: Collection[str], outputs: Collection[str], optional: Collection[str] = ()
 ) -> None:
-    """Check that every dataset needed is there and none is unknown; `optional` outputs may be left out.
+    """Check that every required dataset is there and none is unknown; `optional` outputs may be left out.
 
     Raises:
         ManifestError: everything missing or unknown, each at its place.
@@ -37,20 +37,24 @@ def declared(
 
 
 @contextmanager
-def settings_of(manifest: Manifest, field: str) -> Iterator[None]:
+def setting_errors_at(manifest: Manifest, field: str) -> Iterator[None]:
     """Place an ArgumentError of the block, about settings read from `field`, in the manifest."""
     try:
         yield
     except ArgumentError as error:
-        problem = manifest.problem(field, "settings that go together", f"others: {error}")
-        raise ManifestError([problem]) from error
+        raise ManifestError([setting_problem(manifest, field, error)]) from error
+
+
+def setting_problem(manifest: Manifest, field: str, error: object) -> Problem:
+    """A problem for settings that `error`, raised by their own class, refuses."""
+    return manifest.problem(field, "valid settings", f"an error: {error}")
 
 
 def _misfits(
-    manifest: Manifest, field: str, found: Collection[str], needed: Collection[str], known: Collection[str]
+    manifest: Manifest, field: str, found: Collection[str], required: Collection[str], known: Collection[str]
 ) -> Iterator[Problem]:
     run_type = manifest.run.type
-    for name in sorted(set(needed) - set(found)):
+    for name in sorted(set(required) - set(found)):
         yield manifest.problem(f"{field}.{name}", f"a dataset, which {run_type} needs", "nothing")
     for name in sorted(set(found) - set(known)):
         expected = f"only {', '.join(sorted(known))} for {run_type}"
