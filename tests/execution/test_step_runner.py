@@ -347,7 +347,7 @@ def test_the_reporter_reads_like_a_script(toy: Toy) -> None:
     StepRunner().run([a])
     StepRunner(reporter=events.append).run([a, b])
     assert [type(event) for event in events] == [RunPlanned, StepEnded, StepStarted, StepEnded, RunEnded]
-    assert events[0] == RunPlanned(total=2, cached=1, to_run=1)
+    assert events[0] == RunPlanned(cached=1, to_run=1)
     assert events[2] == StepStarted(b.id, "b")
     ended = events[-1]
     assert isinstance(ended, RunEnded)

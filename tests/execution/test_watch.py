@@ -45,7 +45,7 @@ def test_a_second_ctrl_c_does_not_wait_for_bodies_that_do_not_stop(tmp_path: Pat
 
 def test_events_come_in_order_and_the_result_after_them() -> None:
     events: list[Event] = []
-    planned = [RunPlanned(number, 0, number) for number in range(20)]
+    planned = [RunPlanned(0, number) for number in range(20)]
 
     def work(report: object) -> str:
         for each in planned:

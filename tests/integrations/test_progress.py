@@ -24,7 +24,7 @@ OUTCOMES: dict[str, Outcome] = {
     "name-4": Skipped(("train-3",)),
 }
 EVENTS: tuple[Event, ...] = (
-    RunPlanned(total=4, cached=1, to_run=3),
+    RunPlanned(cached=1, to_run=3),
     CodeChanged("read-1", "read"),
     StepEnded("read-1", "read", OUTCOMES["read-1"], 0),
     StepStarted("split-2", "split"),
@@ -75,7 +75,7 @@ def test_on_a_terminal_the_running_steps_stand_at_the_foot() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100, _environ={"TERM": "xterm"})
     times = iter([0.0, 0.0, *[65.0] * 100])
     progress = Progress(console, clock=lambda: next(times))
-    for event in (RunPlanned(3, 0, 3), StepStarted("a-1", "a"), StepStarted("b-2", "b")):
+    for event in (RunPlanned(0, 3), StepStarted("a-1", "a"), StepStarted("b-2", "b")):
         progress(event)
     with console.capture() as capture:
         console.print(progress)
@@ -112,7 +112,7 @@ def test_a_run_with_nothing_to_do_is_told_in_one_breath() -> None:
     """A table that repeats the lines above it says nothing."""
     cached = Cached("x")
     told = _told(
-        (RunPlanned(1, 1, 0), StepEnded("read-1", "read", cached, 0), RunEnded({"read-1": cached}, 0.1)),
+        (RunPlanned(1, 0), StepEnded("read-1", "read", cached, 0), RunEnded({"read-1": cached}, 0.1)),
         terminal=False,
     )
     assert told.splitlines() == [

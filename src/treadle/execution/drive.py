@@ -97,7 +97,7 @@ class Drive:
 
     def _take_up_plan(self) -> None:
         done, to_run = self._plan.records, self._plan.to_run
-        self._report(RunPlanned(len(done) + len(to_run), len(done), len(to_run)))
+        self._report(RunPlanned(len(done), len(to_run)))
         for key in self._plan.code_changed:
             self._report(CodeChanged(key, self._graph.steps[key].name))
         for key, record in done.items():

@@ -17,11 +17,15 @@ _LOG = logging.getLogger("treadle")
 
 @dataclass(frozen=True)
 class RunPlanned:
-    """Every step was looked at: `total` are in question, `cached` of them done, `to_run` not."""
+    """The steps in question were looked at: `cached` of them are done, `to_run` are not."""
 
-    total: int
     cached: int
     to_run: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.cached + self.to_run
 
 
 @dataclass(frozen=True)
