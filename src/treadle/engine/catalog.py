@@ -6,8 +6,8 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from treadle.errors import ArtifactError, MissingExtraError, UsageError
-from treadle.kernel import Registry
+from treadle.errors import ArtifactError, UsageError
+from treadle.kernel import Registry, check_extra
 
 PACKAGES = ("gguf", "jinja2", "tokenizers", "torch")
 """What the extra `engine` brings."""
@@ -38,9 +38,7 @@ def check_ready(model: str) -> Path:
         MissingExtraError: a package of the engine is not installed.
         UnknownNameError, ArtifactError, UsageError: as for `locate`.
     """
-    for package in PACKAGES:
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "engine", "the engine")
+    check_extra("engine", "the engine", *PACKAGES)
     return locate(model)
 
 

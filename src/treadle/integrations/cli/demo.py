@@ -6,11 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from treadle.engine import catalog
 from treadle.experiment import run
 from treadle.experiment.recipes import topic_map
 from treadle.integrations.progress import Progress
 from treadle.integrations.report import write_report
 from treadle.integrations.report.collect import collect
+from treadle.kernel import check_extra
 
 CORPUS_NOTE = (
     "The texts are works of the government of the United States and in the public domain. They were compiled "
@@ -38,6 +40,8 @@ def demo(
     max_concurrent
         How many steps may run at once.
     """
+    # Asked for first, since they are wanted only by the last steps.
+    check_extra("demo", "the demo", "sklearn", *catalog.PACKAGES)
     parts = topic_map(topics=topics).handles()
     with Progress() as progress:
         results = run(*parts.values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
