@@ -83,7 +83,10 @@ def test_a_file_of_bad_rows_only_is_no_error_of_columns(workshop: Any) -> None:
 )
 @pytest.mark.parametrize("mode", ["skip", "quarantine"])
 def test_too_many_bad_rows(workshop: Any, mode: str, rule: str, said: str | None) -> None:
-    """A limit is the last that is allowed; past it the run fails with numbers and the first reasons."""
+    """A limit is the last that is allowed; past it the run fails with numbers and the first reasons.
+
+    The quarantine stays: whoever has to mend the input needs every bad row, not the first few.
+    """
     workshop.rows("a", [*[{"id": 1, "text": "one two"}] * 5, *BAD[:3]])
     body = TOKENIZE + f"    errors: {{on_bad_row: {mode}, {rule}}}\n"
     if said is None:
@@ -93,7 +96,12 @@ def test_too_many_bad_rows(workshop: Any, mode: str, rule: str, said: str | None
         workshop.run(body)
     assert said in str(caught.value)
     assert "a.jsonl:6: not JSON" in str(caught.value)
-    assert workshop.visible() == []
+    kept = ["step.quarantine.jsonl"] if mode == "quarantine" else []
+    assert workshop.visible() == kept
+    assert [each["line"] for each in workshop.quarantined()] == ([6, 7, 8] if kept else [])
+    assert str(caught.value).endswith(f"all of them are in {workshop.out}/step.quarantine.jsonl") == bool(
+        kept
+    )
 
 
 def test_max_bad_rows_stops_early(workshop: Any) -> None:

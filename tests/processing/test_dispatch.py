@@ -119,13 +119,13 @@ def test_a_run_that_fails_is_finalised_once_and_told(
 
 
 def test_a_pattern_that_fails_after_writing_leaves_nothing(workshop: Any) -> None:
-    """Outputs appear whole or not at all; a quarantine of a failed run would speak of rows nobody has."""
+    """Outputs appear whole or not at all; only the bad rows stay, since they are why it failed."""
     good = [{"text": "word"}] * 50
     workshop.rows("a", [*good, "not json", *good])
     workshop.rows("b", [*good, "not json"])
     with pytest.raises(RunError, match="2 of 152 rows read are bad"):
         workshop.run(TOKENIZE + "    errors: {on_bad_row: quarantine, max_bad_rows: 1}\n")
-    assert workshop.visible() == []
+    assert workshop.visible() == ["step.quarantine.jsonl"]
     assert workshop.events()[-2:] == ["MetricsFinalized", "RunEnded"]
     outcome = workshop.run(TOKENIZE + "    errors: {on_bad_row: quarantine}\n")
     assert outcome.counters.rejected == 2

@@ -101,7 +101,11 @@ class Account:
     def _too_many(self, rule: str) -> RunError:
         count, rows = self._total.rejected, self._total.rows_in
         summary = f"{count:,} of {rows:,} rows read are bad, {rule}; the first:"
-        return RunError("\n  ".join([summary, *self._first_reasons]))
+        lines = [summary, *self._first_reasons]
+        if self._rules.on_bad_row == "quarantine":
+            self._job.session.publish_quarantine()
+            lines.append(f"all of them are in {self._job.plan.quarantine}")
+        return RunError("\n  ".join(lines))
 
 
 def named_counts(counters: Counters) -> dict[str, int]:

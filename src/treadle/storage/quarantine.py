@@ -1,4 +1,5 @@
-"""The rows that could not be used, as a jsonl file that appears with the outputs of the run.
+"""The rows that could not be used, as a jsonl file that appears with the outputs of the run, or without them
+when the run fails because of these rows.
 
 It is written only when there are bad rows. A file that an earlier, uncommitted attempt left is replaced or
 removed, so that it always belongs to the same run as the outputs beside it.
@@ -53,6 +54,7 @@ class Quarantine:
                 remove(self._target)
                 return
             finish_file(self._file)
+            self._file = None
             self._staging.replace(self._target)
             sync_folder(self._target.parent)
 

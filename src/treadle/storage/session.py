@@ -64,6 +64,12 @@ class Session:
             raise ArgumentError(f"{bad.source}:{bad.line}: this session was given no quarantine file")
         self._quarantine.add(bad)
 
+    def publish_quarantine(self) -> None:
+        """Show the rejected rows now: for a run that fails because of them and will show nothing else."""
+        self._check_open()
+        if self._quarantine is not None:
+            self._quarantine.publish()
+
     def commit(self) -> Mapping[str, OutputManifest]:
         """Make everything visible, and return the manifest of each output; when it raises, nothing is."""
         self._check_open()
