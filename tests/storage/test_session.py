@@ -3,8 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ from treadle.storage import (
     write_backend_for,
 )
 
+Tree = Callable[[Path], dict[str, bytes]]
+
 BAD = BadRow("in.jsonl", 3, "not JSON", "{né")
 
 
@@ -36,14 +37,6 @@ def unit_at(index: int) -> WorkUnit:
 
 def rows_of(**columns: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder by its relative path; folders too, by an empty content and a slash."""
-    return {
-        str(each.relative_to(folder)) + "/" * each.is_dir(): b"" if each.is_dir() else each.read_bytes()
-        for each in sorted(folder.rglob("*"))
-    }
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -82,23 +75,29 @@ def test_rows_written_through_a_session_are_read_back(  # type: ignore[no-untype
     ]
 
 
-def write_everything(folder: Path) -> None:
-    outputs = {
-        "packed": Dataset("jsonl", str(folder / "packed"), compression="gzip"),
-        "plain": Dataset("jsonl", str(folder / "plain")),
-        "table": Dataset("parquet", str(folder / "table")),
-    }
-    with Session(outputs, quarantine=str(folder / "quarantine.jsonl")) as session:
-        for index in (0, 3):
-            for name in outputs:
-                session.write(name, unit_at(index), rows_of(id=[index, 2], text=["é", None]))
-                session.write(name, unit_at(index), pa.table({"id": [7], "text": ["\u2028"]}))
-        session.reject(BAD)
-        assert {name for name in tree(folder) if not name.startswith(".")} == set()
-        session.commit()
+@pytest.fixture
+def write_everything(tree: Tree) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        outputs = {
+            "packed": Dataset("jsonl", str(folder / "packed"), compression="gzip"),
+            "plain": Dataset("jsonl", str(folder / "plain")),
+            "table": Dataset("parquet", str(folder / "table")),
+        }
+        with Session(outputs, quarantine=str(folder / "quarantine.jsonl")) as session:
+            for index in (0, 3):
+                for name in outputs:
+                    session.write(name, unit_at(index), rows_of(id=[index, 2], text=["é", None]))
+                    session.write(name, unit_at(index), pa.table({"id": [7], "text": ["\u2028"]}))
+            session.reject(BAD)
+            assert {name for name in tree(folder) if not name.startswith(".")} == set()
+            session.commit()
+
+    return write
 
 
-def test_a_commit_shows_parts_manifest_and_quarantine(tmp_path: Path) -> None:
+def test_a_commit_shows_parts_manifest_and_quarantine(
+    tmp_path: Path, write_everything: Callable[[Path], None], tree: Tree
+) -> None:
     write_everything(tmp_path)
     files = tree(tmp_path)
     assert sorted(files) == [
@@ -132,26 +131,14 @@ def test_a_commit_shows_parts_manifest_and_quarantine(tmp_path: Path) -> None:
         assert (each.rows, each.bytes, each.sha256) == (3, len(content), hashlib.sha256(content).hexdigest())
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes(
+    tmp_path: Path, write_everything: Callable[[Path], None], tree: Tree
+) -> None:
     """Artifacts are compared by their sums, so neither time nor place may be in a file."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write_everything(tmp_path / name)
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
-
-
-def test_an_output_that_is_there_is_refused_before_any_effect(tmp_path: Path) -> None:
-    """What a finished run made is never overwritten, and a refused session leaves no trace in its other
-    outputs.
-    """
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "kept").write_bytes(b"x")
-    before = tree(tmp_path)
-    with pytest.raises(
-        ArtifactError, match=f"output 'b': {tmp_path}/b is already there and is never overwritten; remove"
-    ):
-        Session({"a": Dataset("jsonl", str(tmp_path / "a")), "b": Dataset("jsonl", str(tmp_path / "b"))})
-    assert tree(tmp_path) == before
 
 
 def test_an_empty_folder_is_no_output(tmp_path: Path) -> None:
@@ -161,22 +148,7 @@ def test_an_empty_folder_is_no_output(tmp_path: Path) -> None:
     assert read_output_manifest(tmp_path / "out").rows == 0
 
 
-def test_what_is_asked_wrongly_is_refused_before_any_effect(tmp_path: Path) -> None:
-    one = Dataset("jsonl", str(tmp_path / "out"))
-    with pytest.raises(UnknownNameError, match="unknown format 'csv'"):
-        Session({"a": one, "b": Dataset("csv", str(tmp_path / "b"))})
-    with pytest.raises(UnknownNameError, match=r"unknown compression 'zstd' \(known: gzip, none\)"):
-        Session({"a": Dataset("jsonl", str(tmp_path / "b"), compression="zstd")})
-    with pytest.raises(ArgumentError, match="cannot write to s3://bucket/x"):
-        Session({"a": Dataset("jsonl", "s3://bucket/x")})
-    with pytest.raises(ArgumentError, match=r"cannot write both .*/out and .*/out: expected paths apart"):
-        Session({"a": one, "b": Dataset("parquet", f"file://{tmp_path}/out")})
-    with pytest.raises(ArgumentError, match="expected paths apart from each other"):
-        Session({"a": one}, quarantine=str(tmp_path / "out" / "quarantine.jsonl"))
-    assert tree(tmp_path) == {}
-
-
-def test_an_aborted_session_leaves_nothing_and_may_be_aborted_again(tmp_path: Path) -> None:
+def test_an_aborted_session_leaves_nothing_and_may_be_aborted_again(tmp_path: Path, tree: Tree) -> None:
     session = Session(
         {"out": Dataset("parquet", str(tmp_path / "out"))}, quarantine=str(tmp_path / "q.jsonl")
     )
@@ -202,7 +174,7 @@ def test_an_abort_after_a_commit_takes_nothing_away(tmp_path: Path) -> None:
     assert read_table(Dataset("parquet", str(tmp_path / "out"))).to_pylist() == [{"id": 1}]
 
 
-def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path) -> None:
+def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path, tree: Tree) -> None:
     with (
         pytest.raises(ZeroDivisionError),
         Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session,
@@ -211,7 +183,7 @@ def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path) -> None:
     assert tree(tmp_path) == {}
 
 
-def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path) -> None:
+def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path, tree: Tree) -> None:
     """Two outputs of one run belong together: when the second cannot appear, the first must not stay."""
     outputs = {name: Dataset("jsonl", str(tmp_path / name)) for name in ("a", "b")}
     session = Session(outputs, quarantine=str(tmp_path / "q.jsonl"))
@@ -238,39 +210,6 @@ def test_staging_that_vanished_is_an_error_that_names_the_file(tmp_path: Path) -
         other.commit()
     assert read_table(outputs["out"]).to_pylist() == [{"id": 2}]
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
-
-
-FULL_DISK = """
-import random, resource, sys
-import pyarrow as pa
-from treadle.errors import RunError
-from treadle.storage import Dataset, Session, WorkUnit
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-backend, compression, path = sys.argv[1:]
-unit = WorkUnit("00000-a", 0, "a", 1)
-try:
-    with Session({"out": Dataset(backend, path, compression=compression)}) as session:
-        for number in range(40):
-            session.write("out", unit, pa.table({"n": [random.random() for _ in range(2000)]}))
-        session.commit()
-except RunError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("backend", "compression"), [("jsonl", "none"), ("jsonl", "gzip"), ("parquet", "zstd")]
-)
-def test_a_disk_that_is_full_is_an_error_that_names_the_file(
-    tmp_path: Path, backend: str, compression: str
-) -> None:
-    """The system refuses to let a file grow, as a full disk does; nothing half-written may stay."""
-    command = [sys.executable, "-W", "error", "-c", FULL_DISK, backend, compression, str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"cannot write {tmp_path}/.out.staging-" in done.stdout
-    assert "part-00000" in done.stdout
-    assert done.stderr == ""
-    assert tree(tmp_path) == {}
 
 
 def test_columns_may_widen_within_an_output_but_not_change(tmp_path: Path) -> None:
@@ -324,7 +263,7 @@ def test_rows_that_a_format_cannot_hold_are_refused_with_the_column(
     assert "part-00000" in str(caught.value)
 
 
-def test_an_output_whose_write_failed_is_never_committed(tmp_path: Path) -> None:
+def test_an_output_whose_write_failed_is_never_committed(tmp_path: Path, tree: Tree) -> None:
     """Some of the rows may be in the file already, so whoever goes on after the error must not publish it."""
     rows = pa.table({"a": [0.5] * 2000 + [float("nan")]})
     session = Session({"out": Dataset("jsonl", str(tmp_path / "out"))})
@@ -378,65 +317,12 @@ def test_a_backend_is_known_by_name() -> None:
         write_backend_for("parket")
 
 
-KILLED = """
-import os, signal, sys
-import pyarrow as pa
-from treadle.storage import Dataset, Session, WorkUnit
-folder, moment = sys.argv[1], int(sys.argv[2])
-outputs = {name: Dataset(name, f"{folder}/{name}") for name in ("jsonl", "parquet")}
-with Session(outputs, quarantine=f"{folder}/q.jsonl") as session:
-    for index in range(3):
-        for number in range(4):
-            if moment == index * 4 + number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            rows = pa.table({"n": range(number * 20_000)})
-            for name in outputs:
-                session.write(name, WorkUnit(f"{index}", index, "a", 1), rows)
-    session.commit()
-"""
-
-
-def test_a_killed_writer_leaves_nothing_visible_and_the_next_is_as_if_nothing_had_been(
-    tmp_path: Path,
+def test_a_committed_folder_is_a_dataset_to_other_tools(
+    tmp_path: Path, write_everything: Callable[[Path], None]
 ) -> None:
-    """The promise of the project, at the scale of one output."""
-
-    def write(folder: str, moment: int) -> int:
-        command = [sys.executable, "-c", KILLED, str(tmp_path / folder), str(moment)]
-        return subprocess.run(command, check=False).returncode
-
-    assert write("undisturbed", -1) == 0
-    for moment in (2, 7, 11):
-        assert write("disturbed", moment) == -9
-        assert all(each.name.startswith(".") for each in (tmp_path / "disturbed").iterdir())
-    assert write("disturbed", -1) == 0
-    assert tree(tmp_path / "disturbed") == tree(tmp_path / "undisturbed")
-
-
-def test_a_committed_folder_is_a_dataset_to_other_tools(tmp_path: Path) -> None:
     """The manifest inside must not be in the way of whoever reads the whole folder."""
     write_everything(tmp_path)
     assert pq.read_table(tmp_path / "table").num_rows == 6
-
-
-def test_two_spellings_of_one_path_are_one_path(tmp_path: Path) -> None:
-    """The second output would clear what the first has staged."""
-    with pytest.raises(ArgumentError, match="paths apart"):
-        Session({"a": Dataset("jsonl", str(tmp_path / "x")), "b": Dataset("jsonl", f"{tmp_path}/y/../x")})
-
-
-def test_the_root_of_the_file_system_is_taken() -> None:
-    """It has no name, so nothing can be staged beside it."""
-    with pytest.raises(ArtifactError, match="already there"):
-        Session({"a": Dataset("jsonl", "/")})
-
-
-def test_an_output_below_a_file_says_so_and_nothing_else(tmp_path: Path) -> None:
-    """The clean-up of what could not be made must not add errors of its own."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="Not a directory") as caught:
-        Session({"a": Dataset("jsonl", str(tmp_path / "file" / "a"))})
-    assert not hasattr(caught.value, "__notes__")
 
 
 def test_a_bad_row_of_a_file_with_a_name_that_is_not_utf8(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class Attention(ReservesNothing):
         """The KV cache knows the pages."""
         return (self._kv,)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> AttentionPlan:  # noqa: ARG002 - the shared face
+    def plan(self, step: ResourceStep, ctx: StepContext) -> AttentionPlan:
         """One gather for all rows of one token, and one for each longer row."""
         plan = ctx.result(self._kv, KvPlan)
         placed = list(zip(_starts(plan.rows), plan.rows, strict=True))

@@ -90,7 +90,7 @@ class PagedKvCache:
             raise EngineError(f"the KV cache takes a KvClaim, got {type(overrides).__name__}")
         self.ledger.open(rid, overrides.tokens if overrides else 0)
 
-    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:  # noqa: ARG002 - the shared face
+    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
         """Take the pages that the step lacks, blank, or none of them."""
         if not self.ledger.can_take(step.rows):
             return NO_ROOM
@@ -98,11 +98,11 @@ class PagedKvCache:
         self._store[:, :, :, self.ledger.take(step.rows)] = 0.0
         return READY
 
-    def rollback(self, step: ResourceStep, ctx: StepContext) -> None:  # noqa: ARG002
+    def rollback(self, step: ResourceStep, ctx: StepContext) -> None:
         """Give the step's pages back; the free list stands as before."""
         self.ledger.give_back(step.rows)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> KvPlan:  # noqa: ARG002
+    def plan(self, step: ResourceStep, ctx: StepContext) -> KvPlan:
         """Slots for the new tokens, and each row's pages.
 
         Raises:
@@ -112,7 +112,7 @@ class PagedKvCache:
         slots = [slot for row in rows for slot in self._row_slots(row)]
         return KvPlan(torch.tensor(slots, dtype=torch.int64), rows, self.ledger.page_size)
 
-    def commit(self, step: ResourceStep, ctx: StepContext) -> None:  # noqa: ARG002
+    def commit(self, step: ResourceStep, ctx: StepContext) -> None:
         """The step's tokens are stored."""
         self.ledger.store(step.rows)
 

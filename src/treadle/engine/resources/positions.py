@@ -47,7 +47,7 @@ class Positions(ReservesNothing):
         """The KV cache knows how many tokens went before."""
         return (self._kv,)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> Rotation:  # noqa: ARG002 - the shared face
+    def plan(self, step: ResourceStep, ctx: StepContext) -> Rotation:
         """The rotation of every token of the batch."""
         rows = ctx.result(self._kv, KvPlan).rows
         at = torch.cat([torch.arange(row.start, row.start + row.span) for row in rows])

@@ -55,7 +55,7 @@ class ReservesNothing:
     def ingest(self, rid: str, overrides: object | None) -> None:
         """Keeps nothing per request."""
 
-    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:  # noqa: ARG002 - the shared face
+    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
         """Always ready."""
         return READY
 

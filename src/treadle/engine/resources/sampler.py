@@ -72,7 +72,7 @@ class Sampler(ReservesNothing):
             draw = Draw(overrides.temperature, torch.Generator().manual_seed(overrides.seed))
         self._draws[rid] = draw
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:  # noqa: ARG002 - the shared face
+    def plan(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:
         """The draws of the rows that the step names, in their order.
 
         Raises:
