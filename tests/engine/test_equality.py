@@ -13,7 +13,7 @@ from treadle.engine.requests import Completion, GenerationRequest, Message
 # Most of it is the reference, which is slow to load.
 pytestmark = pytest.mark.timeout(400)
 
-NEW = 24
+NEW = 32
 SPEECH = (
     "Fellow citizens of the Senate and House of Representatives: I embrace with great satisfaction "
     "the opportunity which now presents itself of congratulating you on the present favorable "

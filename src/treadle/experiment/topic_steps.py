@@ -23,6 +23,7 @@ from treadle.experiment.tables import column, load, load_shards, look_up, save
 from treadle.storage import Dataset, read_table
 
 DOCUMENT_SHARDS = 8
+SEED = 7
 Labels: TypeAlias = NDArray[np.int32]
 
 
@@ -116,11 +117,11 @@ def _examples(assigned: pa.Table, labels: Labels, text_of: Mapping[str, str]) ->
 def projection(passage_vectors: Artifact, clusters: Artifact, points: int, ctx: StepContext) -> Artifact:
     """Places in the plane for a sample of passages, the same sample every time."""
     vectors = load(passage_vectors, "rows").sort_by("id")
-    chosen = np.sort(np.random.default_rng(7).permutation(len(vectors))[:points])
+    chosen = np.sort(np.random.default_rng(SEED).permutation(len(vectors))[:points])
     sample = vectors.take(chosen)
     label_of = look_up(clusters, "assignments", "cluster")
     labels = np.array([label_of[each] for each in column(sample, "id")], np.int32)
-    places = project(vector_matrix(sample["vector"]), seed=7)
+    places = project(vector_matrix(sample["vector"]), seed=SEED)
     shown = {name: sample[name] for name in ("id", "year", "speaker")}
     save(ctx, "points", [pa.table({**shown, "x": places[:, 0], "y": places[:, 1], "topic": labels})])
     return Artifact(ctx.output_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from treadle import __version__
@@ -69,7 +70,8 @@ class _Tables:
         """How many rows the table has."""
         return load(self._results[self.steps[step]], table).num_rows
 
-    def texts(self) -> dict[str, dict[str, Any]]:
+    @cached_property
+    def passages(self) -> Mapping[str, dict[str, Any]]:
         """The passages by id."""
         return {row["id"]: row for row in self.rows("passages", "rows")}
 
@@ -104,18 +106,18 @@ def _title(answer: str) -> str:
 
 
 def _examples(tables: _Tables, topic: int) -> tuple[Example, ...]:
-    texts = tables.texts()
+    passages = tables.passages
     chosen = [row["passage"] for row in tables.rows("topics", "examples") if row["topic"] == topic]
     return tuple(
-        Example(texts[each]["text"], texts[each]["speaker"], texts[each]["year"])
+        Example(passages[each]["text"], passages[each]["speaker"], passages[each]["year"])
         for each in chosen[:EXAMPLES_SHOWN]
     )
 
 
 def _points(tables: _Tables) -> tuple[Point, ...]:
-    texts = tables.texts()
+    passages = tables.passages
     return tuple(
-        Point(row["x"], row["y"], row["topic"], row["year"], row["speaker"], texts[row["id"]]["text"])
+        Point(row["x"], row["y"], row["topic"], row["year"], row["speaker"], passages[row["id"]]["text"])
         for row in tables.rows("projection", "points")
     )
 
@@ -156,7 +158,7 @@ def _facts(
         Fact("words", f"{growth[-1].tokens:,}", steps["growth"]),
         Fact("different words", f"{growth[-1].types:,}", steps["growth"]),
         Fact("terms with a vector", f"{tables.count('word_vectors', 'vectors'):,}", steps["word_vectors"]),
-        Fact("passages", f"{len(tables.texts()):,}", steps["passages"]),
+        Fact("passages", f"{len(tables.passages):,}", steps["passages"]),
         Fact("topics", f"{len(topics)}", steps["clusters"]),
         Fact("seconds of work in all steps", f"{sum(row.seconds for row in rows):,.0f}"),
     )
@@ -168,7 +170,7 @@ def _lead(tables: _Tables, topics: tuple[Topic, ...]) -> str:
     speakers = len({row["speaker"] for row in documents})
     return (
         f"{len(documents)} addresses by {speakers} presidents, {min(years)} to {max(years)}, cut into "
-        f"{len(tables.texts()):,} passages. Words that keep the same company got vectors that are alike; "
+        f"{len(tables.passages):,} passages. Words that keep the same company got vectors that are alike; "
         f"passages that are alike became {len(topics)} topics; a small language model read the words of each "
         f"topic and gave it its name. The largest is “{topics[0].name}”, with {topics[0].share:.0%} of all "
         f"passages."
