@@ -23,7 +23,8 @@ def layered(nodes: int, needs: int = 3, reach: int = 1_000, seed: int = 7) -> di
 
 
 def through_frontier(graph: dict[int, list[int]]) -> None:
-    frontier = Frontier(graph)
+    frontier: Frontier[int] = Frontier()
+    frontier.add(graph)
     while (key := frontier.take()) is not None:
         frontier.done(key)
 

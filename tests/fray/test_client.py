@@ -1,5 +1,6 @@
 """Clusters by name, from the settings of the project around the current folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,14 @@ def test_a_pyproject_without_our_table_is_passed_by(project: Path) -> None:
     FrayClient("big")
 
 
+def test_a_cluster_says_what_it_has_and_the_machine_gives_the_rest(project: Path) -> None:
+    (project / "treadle.toml").write_text(
+        '[clusters.big]\nbackend = "threads"\ncpu = 2.5\ngpu = 1\ntags = { licence = 3 }\n'
+    )
+    machine = FrayClient().resources()
+    assert FrayClient("big").resources() == replace(machine, cpu=2.5, gpu=1, tags={"licence": 3})
+
+
 def test_an_unknown_cluster_lists_the_known(project: Path) -> None:
     (project / "treadle.toml").write_text('[clusters.production]\nbackend = "threads"\n')
     with pytest.raises(UnknownNameError, match=r"did you mean 'production'.*known: local, production"):
@@ -64,6 +73,12 @@ def test_an_unknown_backend_lists_the_known(project: Path) -> None:
         ("clusters = 3\n", "clusters: expected a table, got 3"),
         ("[clusters.big]\nbackend = 'threads'\nmax_workers = 0\n", "treadle.toml: clusters.big: max_workers"),
         ("clusters = [\n", "treadle.toml: expected TOML"),
+        ("[clusters.big]\nbackend = 'threads'\ncpu = -1\n", "treadle.toml: clusters.big: cpu: .*, got -1"),
+        (
+            "[clusters.big]\nbackend = 'threads'\nmemory = 0.5\n",
+            "memory: expected a whole number .*, got 0.5",
+        ),
+        ("[clusters.big]\nbackend = 'threads'\ntags = 3\n", "tags: expected a mapping .*, got 3"),
     ],
 )
 def test_wrong_settings_name_the_file_and_the_key(project: Path, text: str, message: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.errors import GraphError
-from treadle.kernel import Frontier, arrange
+from treadle.kernel import arrange
 
 Graph = dict[int, set[int]]
 
@@ -88,86 +88,3 @@ def test_a_self_dependency_is_named() -> None:
 
 def test_a_chain_of_ten_thousand_needs_no_recursion() -> None:
     assert len(arrange({at: [at - 1] if at else [] for at in range(10_000)})) == 10_000
-
-
-@given(acyclic(nodes=10), st.data())
-def test_frontier_against_a_model(graph: Graph, data: st.DataObject) -> None:
-    """Whatever finishes or fails, in whatever order: nothing early, nothing twice, nothing forgotten."""
-    frontier = Frontier(graph)
-    done: set[int] = set()
-    failed: set[int] = set()
-    lost: set[int] = set()
-    running: list[int] = []
-    taken: list[int] = []
-    while done | failed | lost != set(graph):
-        while not running or data.draw(st.booleans(), label="take"):
-            key = frontier.take()
-            if key is None:
-                break
-            assert graph[key] <= done
-            running.append(key)
-            taken.append(key)
-        assert running, "nodes are left, and none is ready or running"
-        key = running.pop(data.draw(st.integers(0, len(running) - 1), label="which"))
-        if data.draw(st.booleans(), label="ends well"):
-            frontier.done(key)
-            done.add(key)
-        else:
-            failed.add(key)
-            frontier.lose(key)
-            assert lost <= set(frontier.culprits())
-            lost = set(frontier.culprits())
-    assert frontier.take() is None
-    assert len(taken) == len(set(taken))
-    assert {key: set(names) for key, names in frontier.culprits().items()} == _culprits(graph, failed)
-
-
-def _culprits(graph: Graph, failed: set[int]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    for key in arrange(graph):
-        found[key] = {need for need in graph[key] if need in failed}.union(
-            *(found[need] for need in graph[key])
-        )
-    return {key: names for key, names in found.items() if names}
-
-
-def test_the_largest_priority_goes_first_and_ties_go_by_name() -> None:
-    frontier = Frontier({"a": [], "b": [], "c": [], "d": []}, priority={"c": 2, "b": 1, "d": 1})
-    assert [frontier.take() for _ in range(5)] == ["c", "b", "d", "a", None]
-
-
-def test_a_node_is_given_back_once() -> None:
-    """Counting a node twice would start a dependent before its other needs are there."""
-    frontier = Frontier({"a": [], "b": ["a"]})
-    with pytest.raises(GraphError, match="'a' is given back but not running"):
-        frontier.done("a")
-    frontier.take()
-    frontier.done("a")
-    with pytest.raises(GraphError, match="'a' is given back but not running"):
-        frontier.lose("a")
-
-
-def test_a_hundred_thousand_nodes_pass_through() -> None:
-    """Quadratic work would make this take hours; the time itself is measured in `bench/kernel.py`."""
-    graph = {at: {at // 2, max(0, at - 7)} - {at} for at in range(100_000)}
-    frontier = Frontier(graph)
-    count = 0
-    while (key := frontier.take()) is not None:
-        frontier.done(key)
-        count += 1
-    assert count == len(graph)
-
-
-def test_many_failures_above_a_long_chain_cost_no_more_than_their_number() -> None:
-    """Walking the whole chain for each failure makes a broken layer as slow as the run itself."""
-    size = 3_000
-    graph: dict[str, list[str]] = {f"a{at:05}": [] for at in range(size)}
-    graph["b"] = list(graph)
-    graph |= {f"c{at:05}": [f"c{at - 1:05}" if at else "b"] for at in range(size)}
-    frontier = Frontier(graph)
-    for _ in range(size):
-        frontier.lose(str(frontier.take()))
-    culprits = frontier.culprits()
-    assert len(culprits) == size + 1
-    assert culprits["b"] == tuple(each for each in graph if each.startswith("a"))
-    assert all(culprits[key] is culprits["b"] for key in graph if key.startswith("c"))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from treadle.errors import ArtifactError, UsageError
-from treadle.kernel import Registry, check_extra
+from treadle.extras import check_extra
+from treadle.kernel import Registry
 
 PACKAGES = ("gguf", "jinja2", "tokenizers", "torch")
 """What the extra `engine` brings."""

@@ -6,36 +6,52 @@
     [clusters.production-cluster]
     backend = "threads"
     max_workers = 16
+    cpu = 16
+    memory = 64_000_000_000
+    gpu = 2
+    tags = { licence = 3 }
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Self, TypeVar
 
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.fray.protocol import Client, JobHandle, JobRequest
-from treadle.fray.settings import Settings, find_settings
+from treadle.fray.resources import ResourceConfig, machine_resources
 from treadle.fray.threads import ThreadClient
 from treadle.kernel import Registry
+from treadle.settings import Settings, find_settings
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """One cluster; without `max_workers` the backend decides."""
+    """One cluster; what is None the backend decides. The others are what it has, see `ResourceConfig`."""
 
     backend: str = "threads"
     max_workers: int | None = None
+    cpu: float | None = None
+    memory: int | None = None
+    gpu: float = 0
+    tags: Mapping[str, float] = field(default_factory=dict)
 
 
 Backend = Callable[[ClusterConfig, Client], Client]
 """Builds what runs the jobs; the second argument is the client that the jobs know it as."""
 
 backends: Registry[Backend] = Registry("fray backend")
-backends.register("threads", lambda config, face: ThreadClient(config.max_workers, known_as=face))
+
+
+def _threads(config: ClusterConfig, face: Client) -> Client:
+    has = machine_resources(cpu=config.cpu, memory=config.memory, gpu=config.gpu, tags=config.tags)
+    return ThreadClient(config.max_workers, resources=has, known_as=face)
+
+
+backends.register("threads", _threads)
 
 
 class FrayClient:
@@ -58,6 +74,10 @@ class FrayClient:
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; see `Client`."""
         return self._backend.submit(request)
+
+    def resources(self) -> ResourceConfig:
+        """What the cluster has in all; see `Client`."""
+        return self._backend.resources()
 
     def shutdown(self, *, wait: bool = True) -> None:
         """Take no more jobs; see `Client`."""
@@ -92,5 +112,5 @@ def _config(where: str, table: object) -> ClusterConfig:
         if key not in known:
             raise UnknownNameError(f"key of {where}", key, known)
     if not isinstance(found := table.get("backend"), str):
-        raise ArgumentError(f"{where}: backend: expected one of {', '.join(backends)}, got {found!r}")
+        raise ArgumentError(f"{where}: backend: expected one of {', '.join(backends.names())}, got {found!r}")
     return ClusterConfig(**table)

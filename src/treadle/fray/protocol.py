@@ -6,21 +6,14 @@ A `Client` takes a `JobRequest` and gives a `JobHandle`; the handle follows the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
+from treadle.fray.resources import ResourceConfig
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-@dataclass(frozen=True)
-class ResourceConfig:
-    """What a job asks for: `cpu` and `gpu` in devices, `memory` in bytes."""
-
-    cpu: float = 1
-    memory: int = 0
-    gpu: float = 0
 
 
 class JobStatus(Enum):
@@ -33,13 +26,16 @@ class JobStatus(Enum):
     STOPPED = "stopped"
 
 
+_ONE_CPU = ResourceConfig()
+
+
 @dataclass(frozen=True)
 class JobRequest(Generic[T]):
     """Call `fn()` somewhere; `name` is for people."""
 
     name: str
     fn: Callable[[], T]
-    resources: ResourceConfig = field(default_factory=ResourceConfig)
+    resources: ResourceConfig = _ONE_CPU
 
 
 class JobHandle(Protocol[T_co]):
@@ -86,6 +82,10 @@ class Client(Protocol):
 
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; returns at once."""
+        ...
+
+    def resources(self) -> ResourceConfig:
+        """What there is in all; what is asked for beyond it can never run here."""
         ...
 
     def shutdown(self, *, wait: bool = True) -> None:

@@ -1,7 +1,6 @@
 """What the three scales share: order, outcome, unwinding, ambient values, registries."""
 
 from treadle.kernel.ambient import Ambient, carry
-from treadle.kernel.extras import check_extra
 from treadle.kernel.order import Frontier, arrange
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 from treadle.kernel.registry import Registry
@@ -20,5 +19,4 @@ __all__ = [
     "add_note",
     "arrange",
     "carry",
-    "check_extra",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from treadle.errors import ArgumentError, UnknownNameError
@@ -48,6 +47,3 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._things
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names())

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from treadle.errors import MissingExtraError
-from treadle.kernel import check_extra
+from treadle.extras import check_extra
 
 
 def test_a_missing_package_gives_the_line_that_installs_it() -> None:
@@ -19,7 +19,7 @@ def test_a_missing_package_gives_the_line_that_installs_it() -> None:
 def test_what_is_there_is_not_imported() -> None:
     """Looking must cost nothing: torch alone takes a second to import."""
     code = (
-        "import sys; from treadle.kernel import check_extra; check_extra('x', 'a test', 'wave'); "
+        "import sys; from treadle.extras import check_extra; check_extra('x', 'a test', 'wave'); "
         "assert 'wave' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
