@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is no error; a failing example prints how to reproduce it.
@@ -10,3 +12,23 @@ settings.load_profile("treadle")
 
 # A script that starts the tests in its background hands down that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The URL of a bucket on a server of this machine; the environment leads clients to it."""
+    # Here: few tests need them, and they take seconds to load.
+    import fsspec
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        fsspec.filesystem("s3", skip_instance_cache=True).mkdir("treadle")
+        yield "s3://treadle"
+        server.stop()

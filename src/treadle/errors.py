@@ -3,6 +3,8 @@
     TreadleError                    exit code 1: the work failed
     ├── UsageError                  exit code 2: what was asked for is wrong, nothing has run
     │   ├── GraphError              also a ValueError: cycle, unknown or self dependency, duplicate
+    │   │   └── FingerprintMismatchError    the recipe of a step is not the one that was expected
+    │   ├── DriftError              done steps whose recipe or code has changed, where that is refused
     │   ├── UnknownNameError        also a KeyError: the name is not among the known ones
     │   ├── ArgumentError           also a ValueError: an argument or a setting out of range
     │   ├── ManifestError           every problem of a manifest, each with its place
@@ -10,11 +12,15 @@
     │   └── MissingExtraError       also an ImportError: an optional package, with its install line
     ├── StepError                   a step could not be carried out
     │   ├── StoppedError            it was asked to stop, and did
+    │   ├── StepTimeoutError        also a TimeoutError: it took longer than it may
+    │   ├── WorkerLostError         the place where it ran was lost; no fault of the step
+    │   ├── LeaseLostError          another owner took over; what this one made is not committed
     │   └── StepsFailedError        also an ExceptionGroup: the failures of a whole run
     ├── RunError                    a manifest run could not be carried out
     │   ├── BadRowError             a row that cannot be used, with its source and line
     │   └── AccountError            rows in are not rows out + filtered + rejected
     ├── ArtifactError               a record or an artifact that is corrupt, missing or of a newer format
+    │   └── LedgerError             the ledger of a store that cannot be read or written
     └── EngineError                 also a RuntimeError: a forward pass or a resource broke its contract
 
 A message says what, where, expected, got, and what to do.
@@ -42,6 +48,38 @@ class UsageError(TreadleError):
 
 class GraphError(UsageError, ValueError):
     """A graph that cannot be put in order."""
+
+
+class FingerprintMismatchError(GraphError):
+    """The recipe of a step is not the one whose fingerprint was expected."""
+
+    def __init__(self, step_id: str, expected: str, found: str) -> None:
+        self.step_id = step_id
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"step {step_id}: expected the fingerprint {expected}, got {found}: an argument, a captured "
+            "variable, the function or a dependency is another one; undo the change, or, if it is meant, "
+            f"set expected_fingerprint={found[: max(12, len(expected))]!r}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step_id, self.expected, self.found)
+
+
+class DriftError(UsageError):
+    """Done steps whose recipe or code has changed since they were built; the run refuses to serve them."""
+
+    def __init__(self, drifted: Sequence[str]) -> None:
+        self.drifted = tuple(drifted)
+        listed = "\n".join(f"  {each}" for each in self.drifted)
+        super().__init__(
+            f"{len(self.drifted)} done steps have changed since they were built:\n{listed}\n"
+            "to serve them: on_drift='warn'; to build them again: on_drift='rebuild'"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.drifted,)
 
 
 class ArgumentError(UsageError, ValueError):
@@ -135,6 +173,18 @@ class StoppedError(StepError):
     """The work was asked to stop, by Ctrl-C or by whoever owns it, and did."""
 
 
+class StepTimeoutError(StepError, TimeoutError):
+    """A step took longer than its timeout."""
+
+
+class WorkerLostError(StepError):
+    """The place where a step ran was lost: a killed process, a machine that is gone. No fault of the step."""
+
+
+class LeaseLostError(StepError):
+    """Another owner took the step over, so what this one made is not committed and nobody sees it."""
+
+
 class StepsFailedError(StepError, ExceptionGroup[Exception]):
     """Some steps of a run failed. `results` holds what every other step gave.
 
@@ -183,6 +233,10 @@ class AccountError(RunError):
 
 class ArtifactError(TreadleError):
     """A record or an artifact that is corrupt, missing or written by a newer treadle."""
+
+
+class LedgerError(ArtifactError):
+    """The ledger of a store cannot be read or written: a full disk, no permission, damage, a lost store."""
 
 
 class EngineError(TreadleError, RuntimeError):

@@ -1,11 +1,20 @@
-"""Rows in and out: read a dataset in batches, write an output that appears whole or not at all."""
+"""Rows in and out: read a dataset in batches, write an output that appears whole or not at all.
 
-from treadle.storage.atomic import clear_leftovers, write_atomically
-from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
-from treadle.storage.feed import list_units, read_batches, read_table
-from treadle.storage.formats.backends import write_backend_for
-from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
-from treadle.storage.session import Session
+The names are loaded when they are asked for: the ledger, which is in this room too, needs no tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treadle.storage.atomic import clear_leftovers, write_atomically
+    from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
+    from treadle.storage.feed import list_units, read_batches, read_table
+    from treadle.storage.formats.backends import write_backend_for
+    from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
+    from treadle.storage.session import Session
 
 __all__ = [
     "BadRow",
@@ -23,3 +32,23 @@ __all__ = [
     "write_atomically",
     "write_backend_for",
 ]
+
+_MODULES = {
+    "atomic": ("clear_leftovers", "write_atomically"),
+    "dataset": ("BadRow", "Dataset", "RowBatch", "WorkUnit"),
+    "feed": ("list_units", "read_batches", "read_table"),
+    "formats.backends": ("write_backend_for",),
+    "output_manifest": ("OutputFile", "OutputManifest", "read_output_manifest"),
+    "session": ("Session",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,225 @@
+"""The ledger of a store on an object store, or on a disk that several machines share.
+
+All it needs is that of two who make the same object, one succeeds. A build is such an object. A lease is a
+row of generations: each sign of life makes the next one. Whoever finds no life makes the generation after
+the highest it sees, and the owner, whose next sign of life would have been that object, learns by it that
+the lease is lost. After every new generation one looks again: made from an old view, it is not the highest.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from treadle.errors import ArtifactError, LedgerError
+from treadle.storage.ledger import names
+from treadle.storage.ledger.codec import owner_from_json, owner_to_json
+from treadle.storage.ledger.fork import reset_after_fork
+from treadle.storage.ledger.heart import Heart, Kept
+from treadle.storage.ledger.messages import lease_lost, number_taken
+from treadle.storage.ledger.process import this_owner
+from treadle.storage.ledger.protocol import AttemptNote, Claim, Held, Owner
+from treadle.storage.ledger.shelf import Shelf
+from treadle.storage.ledger.staleness import Lease, Watcher
+
+_UNKNOWN_TTL = 60.0
+
+
+@dataclass
+class _Sign:
+    """The last sign of life of a claim of this process, and what every one of them says."""
+
+    content: bytes
+    generation: int
+
+
+class ObjectLedger(Shelf):
+    """See `Ledger`. `ttl` in seconds: without a sign of life for so long, a claim of this process is lost."""
+
+    def __init__(self, url: str, ttl: float) -> None:
+        super().__init__(url)
+        self._ttl = ttl
+        self._begin()
+        reset_after_fork(self)
+
+    def _begin(self) -> None:
+        self._heart = Heart(self._beat, self._ttl)
+        self._watcher = Watcher()
+        self._session = secrets.token_hex(6)
+        self._tokens = count(1)
+        self._signs: dict[str, _Sign] = {}
+
+    def claim(self, place: str, on_lost: Callable[[], None], run: str = "") -> Claim | Held:
+        """See `Ledger`."""
+        token = f"{self._session}-{next(self._tokens)}"
+        content = _sign_of_life(token, this_owner(run), self._ttl)
+        while True:
+            began = self._heart.clock()
+            seen, lease = self._look(place)
+            if lease is not None and not self._watcher.is_stale(place, lease):
+                return Held(place, lease.owner)
+            claim = Claim(place, token, seen.newest + 1)
+            if self._advance(claim, seen.generation + 1, content):
+                self._signs[token] = _Sign(content, seen.generation + 1)
+                self._heart.keep(claim, on_lost, threading.Lock(), began)
+                self._watcher.forget(place)
+                return claim
+
+    def commit(
+        self, claim: Claim, head: str, body: str, note: AttemptNote, publish: Callable[[], None] | None
+    ) -> None:
+        """See `Ledger`."""
+        seen = self._check_ours(claim)
+        if publish is not None:
+            if seen.standing is not None:
+                self._put_mark("withdrawn", claim.place, seen.standing)
+            publish()
+        # Before the build is there, lest a beat in this moment takes it for another's.
+        self._end(claim)
+        if not self._put_build(claim, head, body):
+            raise number_taken(self.url, claim)
+        self.note([note])
+        self._clear(claim.place, seen, claim.number)
+
+    def release(self, claim: Claim, note: AttemptNote | None = None) -> None:
+        """See `Ledger`."""
+        self._end(claim)
+        if note is not None:
+            self.note([note])
+        while True:
+            _, lease = self._look(claim.place)
+            if lease is None or lease.token != claim.token:
+                return
+            if self._advance(claim, lease.beat + 1, _RELEASED):
+                return
+
+    def owners(self, places: Iterable[str]) -> dict[str, Owner]:
+        """See `Ledger`."""
+        leases = self._each(lambda place: (place, self._look(place)[1]), places)
+        return {place: lease.owner for place, lease in leases if lease is not None}
+
+    def close(self) -> None:
+        """See `Ledger`."""
+        if not self._heart.busy():
+            self._heart.close()
+            self._readers.shutdown(wait=False)
+            self._begin_reading()
+            self._begin()
+
+    def is_present(self) -> bool:
+        """Always, as far as this ledger can tell."""
+        return True
+
+    def reset(self) -> None:
+        """In a forked child: the claims, the heartbeat and the connections are the parent's."""
+        self._bucket.reset()
+        self._begin_reading()
+        self._begin()
+
+    def _look(self, place: str) -> tuple[names.Listing, Lease | None]:
+        """What there is of a place, and the lease of whoever makes its next build."""
+        while True:
+            seen = self._listing(place)
+            if not seen.generation:
+                return seen, None
+            path = self._path(place, names.lease(seen.newest + 1, seen.generation))
+            if (content := self._bucket.read(path)) is not None:
+                return seen, _lease(content, seen.generation)
+
+    def _advance(self, claim: Claim, generation: int, content: bytes) -> bool:
+        """Make one generation of the lease; whether it is the highest, and its build is not there yet."""
+        place, _, number = claim
+        path = self._path(place, names.lease(number, generation))
+        if not self._bucket.create(path, content):
+            return False
+        seen = self._listing(place)
+        if (seen.newest, seen.generation) != (number - 1, generation):
+            self._bucket.remove([path])
+            return False
+        # The one before stays: whoever saw it as the highest must fail to make this one.
+        old = (each for each in seen.leases[number] if each < generation - 1)
+        self._bucket.remove(self._path(place, names.lease(number, each)) for each in old)
+        return True
+
+    def _check_ours(self, claim: Claim) -> names.Listing:
+        seen, lease = self._look(claim.place)
+        if seen.newest >= claim.number:
+            self._end(claim)
+            raise number_taken(self.url, claim)
+        if lease is None or lease.token != claim.token:
+            self._end(claim)
+            raise lease_lost(self.url, claim, None if lease is None else lease.owner)
+        return seen
+
+    def _end(self, claim: Claim) -> None:
+        kept = self._heart.find(claim)
+        if kept is not None:
+            with kept.lock:
+                self._heart.end(claim)
+        self._signs.pop(claim.token, None)
+
+    def _clear(self, place: str, seen: names.Listing, number: int) -> None:
+        """Remove the leases of builds that are there. A beat under way may leave one for the next commit."""
+        old = [
+            (each, generation) for each in seen.leases if each <= number for generation in seen.leases[each]
+        ]
+        self._bucket.remove(self._path(place, names.lease(*each)) for each in old)
+
+    def _beat(self, kept: Sequence[Kept]) -> None:
+        """See `Beat`. A storage that does not answer holds up nobody but the claim that waits for it."""
+        errors: list[ArtifactError] = []
+        # No pool: its threads would hold up the end of the process for as long as they wait.
+        beats = [threading.Thread(target=self._try_beat, args=(each, errors), daemon=True) for each in kept]
+        deadline = time.monotonic() + self._ttl / 3
+        for each in beats:
+            each.start()
+        for each in beats:
+            each.join(max(0.0, deadline - time.monotonic()))
+        if errors:
+            raise errors[0]
+        if any(each.is_alive() for each in beats):
+            raise LedgerError(f"{self.url}: no answer to a sign of life for {self._ttl / 3:.1f} s")
+
+    def _try_beat(self, kept: Kept, errors: list[ArtifactError]) -> None:
+        try:
+            self._beat_one(kept)
+        except ArtifactError as error:
+            errors.append(error)
+
+    def _beat_one(self, kept: Kept) -> None:
+        sign = self._signs.get(kept.claim.token)
+        if sign is None:
+            return
+        began, generation = self._heart.clock(), sign.generation + 1
+        is_ours = self._advance(kept.claim, generation, sign.content)
+        with kept.lock:
+            if kept.ended:
+                return
+            if is_ours:
+                sign.generation = generation
+                kept.confirm(began)
+            else:
+                kept.lose()
+
+
+_RELEASED = b'{"released": true}'
+
+
+def _sign_of_life(token: str, owner: Owner, ttl: float) -> bytes:
+    return json.dumps({"token": token, "owner": owner_to_json(owner), "ttl": ttl}).encode()
+
+
+def _lease(content: bytes, generation: int) -> Lease | None:
+    """The lease, None when it was given up. A sign of life that cannot be read is of an unknown owner."""
+    try:
+        found = json.loads(content)
+        if "released" in found:
+            return None
+        return Lease(str(found["token"]), owner_from_json(found["owner"]), float(found["ttl"]), generation)
+    except (ValueError, TypeError, KeyError):
+        return Lease("", owner_from_json(""), _UNKNOWN_TTL, generation)
