@@ -46,6 +46,37 @@ def test_partials_wrappers_and_callables_stand_by_their_function() -> None:
     assert code_hash(Callable_()) not in ("", code_hash(plain))
 
 
+class One:
+    """A step made of a class: a call of it does the work."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+def test_a_class_stands_by_its_source_and_a_method_by_its_function() -> None:
+    class Two:
+        def __init__(self, path: str) -> None:
+            self.path = path + "x"
+
+        def work(self, path: str) -> int:
+            return 1
+
+    assert code_hash(One) not in ("", code_hash(Two))
+    assert code_hash(Two("a").work) == code_hash(Two.work)
+
+
+def test_functions_of_equal_code_and_different_source_differ(tmp_path: Path) -> None:
+    """Annotations are no part of the code object, and in two files even its line can be the same."""
+    hashes = []
+    for name, annotation in [("a", "int"), ("b", "str")]:
+        file = tmp_path / f"{name}.py"
+        file.write_text(f"def f(path: {annotation}):\n    return path\n")
+        space: dict[str, Any] = {}
+        exec(compile(file.read_text(), file, "exec"), space)
+        hashes.append(code_hash(space["f"]))
+    assert len(set(hashes)) == 2
+
+
 def test_a_lambda_inside_an_expression_has_a_hash() -> None:
     functions = [lambda path: path, lambda path: len(path)]
     assert all(map(code_hash, functions))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle.artifacts import Artifact, find_prefix
+from treadle.artifacts import Artifact, find_prefix, is_url, join
 from treadle.errors import ArgumentError
 
 
@@ -38,10 +38,60 @@ def test_local_urls_are_paths() -> None:
     assert find_prefix("local:///a/b") == "/a/b"
 
 
-@pytest.mark.parametrize("prefix", ["s3://bucket/x", "memory://x", ""])
-def test_other_stores_are_refused_for_now(prefix: str) -> None:
-    with pytest.raises(ArgumentError, match="prefix: expected"):
+def test_a_path_is_made_absolute_and_plain(inner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert find_prefix("a/../b//c/") == str(inner / "b" / "c")
+    assert find_prefix("~/kept") == "/home/me/kept"
+    assert find_prefix("with space/ü") == str(inner / "with space" / "ü")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        ("s3://bucket/x", "s3://bucket/x"),
+        ("s3://bucket/x/", "s3://bucket/x"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/with space/ü", "s3://bucket/with space/ü"),
+        ("memory://x/y/", "memory://x/y"),
+        ("memory:///x", "memory://x"),
+    ],
+)
+def test_a_url_is_kept_without_a_slash_at_its_end(
+    prefix: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_prefix(prefix) == found
+    monkeypatch.setenv("TREADLE_PREFIX", prefix)
+    assert find_prefix() == found
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        ("", "prefix: expected the path of a folder"),
+        ("s4://bucket/x", "prefix: expected a path, or a URL that fsspec knows, got s4://bucket/x .*s3"),
+        ("s3://bucket/../x", r"prefix: expected a URL without '\.\.'"),
+    ],
+)
+def test_what_is_no_prefix_is_refused(prefix: str, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
         find_prefix(prefix)
+
+
+@pytest.mark.parametrize(
+    ("parts", "joined"),
+    [
+        (("/a", "b"), "/a/b"),
+        (("/a/", "b", "c"), "/a/b/c"),
+        (("/a", "/b"), "/b"),
+        (("s3://b/x", "c/d"), "s3://b/x/c/d"),
+        (("s3://b/x", "s3://c"), "s3://c"),
+        (("s3://b/x", "/local"), "/local"),
+        (("/a", ""), "/a"),
+    ],
+)
+def test_join_works_on_paths_and_urls(parts: tuple[str, ...], joined: str) -> None:
+    assert join(*parts) == joined
+    assert is_url(joined) == ("://" in joined)
 
 
 def test_an_artifact_is_a_folder_with_files() -> None:

@@ -26,6 +26,15 @@ class Report:
         object.__setattr__(self, "half", self.rows / 2)
 
 
+@dataclass(frozen=True)
+class Model(Artifact):
+    weights: Path
+    parts: tuple[str, ...] = ()
+
+
+FOLDER = "/work/1-2-3"
+
+
 class NotPlain(dict[str, int]):
     pass
 
@@ -43,19 +52,48 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_values_come_back_equal_and_of_the_same_types(value: Any) -> None:
-    back = decode_value(json.loads(json.dumps(encode_value(value))))
+    back = decode_value(json.loads(json.dumps(encode_value(value, FOLDER))), FOLDER)
     assert back == value
     assert repr(back) == repr(value)
 
 
+@pytest.mark.parametrize("now", ["/store/a/f", "/moved/a/f", "s3://bucket/a/f/attempt", "relative"])
+def test_a_path_of_the_working_folder_comes_back_under_the_output(now: str) -> None:
+    """Wherever the output is now: the folder is moved when the step is done, and a store may be moved too."""
+
+    def value(folder: str) -> Any:
+        model = Model(folder, Path(folder, "w.bin"), (f"{folder}/x", "other"))
+        return {
+            "all": [folder, f"{folder}/deep/er.txt", Path(folder), Artifact(f"{folder}/a"), model],
+            "n": 1,
+        }
+
+    tree = json.loads(json.dumps(encode_value(value(FOLDER), FOLDER)))
+    assert FOLDER not in json.dumps(tree)
+    back = decode_value(tree, now)
+    if "://" not in now:  # a Path has no room for the two slashes of a URL
+        assert back == value(now)
+    assert back["all"][:2] == [now, f"{now}/deep/er.txt"]
+    assert back["all"][3] == Artifact(f"{now}/a")
+
+
+def test_what_only_looks_like_the_working_folder_stays_as_it_is() -> None:
+    value = [f"{FOLDER}4/x", f" {FOLDER}", "/work", f"see {FOLDER}/x", Path(f"{FOLDER}4"), {FOLDER: 1}]
+    assert decode_value(encode_value(value, FOLDER), "/elsewhere") == value
+
+
+def test_a_path_that_climbs_out_of_the_folder_is_kept_as_it_was() -> None:
+    assert decode_value(encode_value(f"{FOLDER}/../x", FOLDER), "/now") == "/now/../x"
+
+
 def test_dataclasses_come_back_without_running_their_init_again() -> None:
     value = {"r": Report(4, (Report(1),)), "tuple": ("dict", 1)}
-    assert decode_value(encode_value(value)) == value
+    assert decode_value(encode_value(value, FOLDER), FOLDER) == value
 
 
 def test_a_time_with_its_zone_comes_back() -> None:
     value = datetime(2020, 1, 1, tzinfo=UTC)
-    assert decode_value(encode_value(value)) == value
+    assert decode_value(encode_value(value, FOLDER), FOLDER) == value
 
 
 @pytest.mark.parametrize(
@@ -70,14 +108,14 @@ def test_a_time_with_its_zone_comes_back() -> None:
 )
 def test_what_cannot_be_kept_is_refused_by_type_and_place(value: Any, words: str) -> None:
     with pytest.raises(ArtifactError, match=words):
-        encode_value(value)
+        encode_value(value, FOLDER)
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
     with pytest.raises(ArtifactError, match="contains itself"):
-        encode_value(value)
+        encode_value(value, FOLDER)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +128,18 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 )
 def test_a_class_that_has_changed_since_is_told(content: Any, words: str) -> None:
     with pytest.raises(ArtifactError, match=words):
-        decode_value({"dataclass": content})
+        decode_value({"dataclass": content}, FOLDER)
 
 
 def test_an_unknown_tag_is_refused() -> None:
     with pytest.raises(ArtifactError, match="'frob'"):
-        decode_value({"frob": 1})
+        decode_value({"frob": 1}, FOLDER)
 
 
 @pytest.mark.parametrize("number", [2**63, -(10**5000), 10**5000 + 1], ids=["word", "minus", "plus"])
 def test_integers_of_any_length_are_kept(number: int) -> None:
     """Python refuses to write more than 4,300 digits, which would lose the step that counted so far."""
-    assert decode_value(json.loads(json.dumps(encode_value([number])))) == [number]
+    assert decode_value(json.loads(json.dumps(encode_value([number], FOLDER))), FOLDER) == [number]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +148,7 @@ def test_integers_of_any_length_are_kept(number: int) -> None:
 )
 def test_a_tree_that_is_no_value_is_an_error_of_the_artifact(tree: Any) -> None:
     with pytest.raises(ArtifactError, match="value: "):
-        decode_value(tree)
+        decode_value(tree, FOLDER)
 
 
 SCRIPT = """
@@ -123,9 +161,9 @@ class Found:
     n: int
 
 if __name__ == "__main__":
-    tree = encode_value(Found(3))
+    tree = encode_value(Found(3), "/out")
     assert tree == {"dataclass": ["some_script", "Found", {"n": 3}]}, tree
-    assert type(decode_value(tree)) is Found
+    assert type(decode_value(tree, "/out")) is Found
 """
 
 
@@ -137,5 +175,5 @@ def test_a_dataclass_of_a_script_is_kept_under_the_name_it_is_imported_by(
     script.write_text(SCRIPT)
     subprocess.run([sys.executable, script], check=True)
     monkeypatch.syspath_prepend(tmp_path)
-    assert decode_value({"dataclass": ["some_script", "Found", {"n": 3}]}).n == 3
+    assert decode_value({"dataclass": ["some_script", "Found", {"n": 3}]}, FOLDER).n == 3
     sys.modules.pop("some_script")

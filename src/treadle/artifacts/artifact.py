@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
+
+from treadle.artifacts.prefix import join
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A folder that a step filled; `artifact / "name"` is the path of a file in it."""
+    """A folder that a step filled, as a path or URL; `artifact / "name"` is the path of a file in it.
+
+    A frozen dataclass that inherits from it, with further fields of plain data, is a typed artifact.
+    """
 
     path: str
 
     def __truediv__(self, name: str) -> str:
-        return str(PurePath(self.path, name))
+        return join(self.path, name)
 
     def __fspath__(self) -> str:
         return self.path

@@ -19,21 +19,31 @@ _NO_SOURCE = (OSError, TypeError, IndexError, SyntaxError, tokenize.TokenError)
 def code_hash(fn: Callable[..., Any]) -> str:
     """SHA-256 in hex of the source of `fn` as a syntax tree; empty when there is no source.
 
-    Partials and wrappers are looked through, and a callable object stands by its `__call__`.
-    What the function calls is not looked at.
+    Partials, methods and wrappers are looked through, a class stands by all of its source, and another
+    callable object by its `__call__`. What the function calls is not looked at.
     """
-    code = getattr(_plain(fn), "__code__", None)
-    return _of_code(code) if isinstance(code, CodeType) else ""
+    source = _plain(fn)
+    code = getattr(source, "__code__", source)
+    if not isinstance(code, CodeType | type):
+        return ""
+    kept = _hashes.get(id(code))
+    if kept is None or kept[0] is not code:
+        kept = _hashes[id(code)] = (code, _of_source(code))
+    return kept[1]
+
+
+# By address, with the object itself, so that no other one has the address: two codes of different source
+# can be equal. Most steps share the few functions of a program.
+_hashes: dict[int, tuple[CodeType | type, str]] = {}
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(fn, functools.partial) or hasattr(fn, "__wrapped__"):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
-    return fn if hasattr(fn, "__code__") else type(fn).__call__
+    return fn if hasattr(fn, "__code__") or isinstance(fn, type) else type(fn).__call__
 
 
-@functools.cache
-def _of_code(code: CodeType) -> str:
+def _of_source(code: CodeType | type) -> str:
     try:
         source = textwrap.dedent(inspect.getsource(code))
     except _NO_SOURCE:  # typed into a prompt, generated, or edited since: nothing to compare later

@@ -1,50 +1,46 @@
-"""The record: the only mark that a step is done.
+"""The record of a build: the only mark that a step is done.
 
-It lies in the step's output folder, is written last, and appears whole or not at all. A folder
-without one is what is left of a step that was stopped.
+The ledger keeps it in two texts. The head is what planning reads of every step: which build this is,
+from what it was made, and which files it left. The body is the rest: the value, the config, and where
+and when it was built.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from types import UnionType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeVar
 
 from treadle.artifacts.fingerprint import Json
 from treadle.errors import ArtifactError
+from treadle.storage.ledger import Entry
 
-RECORD_NAME = ".record.json"
-FORMAT = 1
+FORMAT = 2
+_ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
-_Kinds: TypeAlias = Mapping[str, type | UnionType]
-_TEXTS = ("build", "step_id", "name", "fingerprint", "code_hash")
-_RECORD_KINDS: _Kinds = {**dict.fromkeys(_TEXTS, str), "deps": dict, "seconds": int | float}
-_FILE_KINDS: _Kinds = {"path": str, "bytes": int, "sha256": str}
+P = TypeVar("P", bound="RecordHead | RecordBody")
 
 
-@dataclass(frozen=True)
-class FileEntry:
-    """One file of an output folder; `path` is relative to it, with forward slashes."""
+class FileEntry(NamedTuple):
+    """One file of an output folder; `path` is relative to it, with forward slashes.
+
+    `checksum` is `sha256:` and hex, or what the object store says of the object, as in `etag:...`.
+    """
 
     path: str
     bytes: int
-    sha256: str
+    checksum: str
 
 
-@dataclass(frozen=True)
-class Record:
-    """What is known of one build of one step.
+@dataclass(frozen=True, slots=True)
+class RecordHead:
+    """Which build this is, of what, and what it left.
 
-    `build` is unique to it; `deps` says from which build of each dependency (step id -> build) it
-    was made. `value` and `config` are JSON trees (`encode_value`, `canonical`), `started` is an
-    ISO 8601 time in UTC.
+    `build` is unique to it; `deps` says from which build of each dependency (step id -> build) it was
+    made. `location` is the folder of the files, as seen from the output path, when it is another.
+    `started` is an ISO 8601 time in UTC, `seconds` how long the function took.
     """
 
     build: str
@@ -53,71 +49,115 @@ class Record:
     fingerprint: str
     code_hash: str
     deps: Mapping[str, str]
-    config: Json
     files: tuple[FileEntry, ...]
-    value: Json
+    location: str
     started: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBody:
+    """What the function returned (`encode_value`), what it was called with, and provenance.
+
+    `config_text` is the canonical form of the recipe, as JSON.
+    `commit` and `dirty` are of the git repository around the caller (`dirty` is the SHA-256 of its
+    uncommitted changes, empty without any); `lock` is the SHA-256 of its lock file.
+    """
+
+    value: Json
+    config_text: str
+    artifact_type: str
     attempts: int
+    run: str
     host: str
     treadle: str
-    format: int = FORMAT
+    commit: str
+    dirty: str
+    lock: str
+
+    @property
+    def config(self) -> Json:
+        """The identity, as a canonical tree."""
+        return json.loads(self.config_text)  # type: ignore[no-any-return]
 
 
-def write_record(output_path: str, record: Record) -> None:
-    """Put the record into the folder: to a temporary file, to the disk, then renamed into place."""
-    text = json.dumps(dataclasses.asdict(record), indent=1)
-    with tempfile.NamedTemporaryFile("w", dir=output_path, prefix=RECORD_NAME, delete=False) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(Path(output_path, RECORD_NAME))
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that is known of build `number` of one step."""
+
+    number: int
+    head: RecordHead
+    body: RecordBody
 
 
-def read_record(output_path: str) -> Record | None:
-    """The record in the folder, or None when there is none.
+def write_head(head: RecordHead) -> str:
+    """The text of a head."""
+    return _write(head)
+
+
+def write_body(body: RecordBody) -> str:
+    """The text of a body."""
+    return _write(body)
+
+
+def read_head(ledger: str, entry: Entry) -> RecordHead:
+    """The head of an entry of `ledger` (which messages name).
 
     Raises:
-        ArtifactError: there is one that cannot be read, or that a newer treadle wrote.
+        ArtifactError: it cannot be read, or a newer treadle wrote it.
     """
-    path = Path(output_path, RECORD_NAME)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, OSError, RecursionError) as error:
-        raise _corrupt(path, str(error)) from error
-    return _parsed(path, content)
+    content = _content(ledger, entry, entry.head)
+    content["files"] = _read(ledger, entry, lambda: tuple(FileEntry(*each) for each in content["files"]))
+    head = _read(ledger, entry, lambda: RecordHead(**content))
+    _read(ledger, entry, lambda: _check_head(head))
+    return head
 
 
-def _parsed(path: Path, content: Any) -> Record:
-    form = content.get("format") if isinstance(content, dict) else None
+def read_record(ledger: str, entry: Entry) -> Record:
+    """The whole record of an entry with its body; raises as `read_head`."""
+    content = _content(ledger, entry, entry.body)
+    return Record(entry.number, read_head(ledger, entry), _read(ledger, entry, lambda: RecordBody(**content)))
+
+
+def _write(part: RecordHead | RecordBody) -> str:
+    return _ENCODE({"format": FORMAT, **{each: getattr(part, each) for each in part.__slots__}})
+
+
+def _content(ledger: str, entry: Entry, text: str) -> dict[str, Any]:
+    content = _read(ledger, entry, lambda: json.loads(text))
+    form = content.pop("format", None) if isinstance(content, dict) else None
     if not isinstance(form, int):
-        raise _corrupt(path, "it has no format number")
+        raise _corrupt(ledger, entry, "it has no format number")
     if form > FORMAT:
         raise ArtifactError(
-            f"{path}: the record has format {form}, written by a newer treadle; "
+            f"{ledger}: {entry.place}: the record has format {form}, written by a newer treadle; "
             f"this one reads up to {FORMAT}: upgrade it"
         )
+    return content  # type: ignore[no-any-return]
+
+
+_T = TypeVar("_T")
+
+
+def _read(ledger: str, entry: Entry, parse: Callable[[], _T]) -> _T:
     try:
-        content["files"] = tuple(FileEntry(**each) for each in content["files"])
-        record = Record(**content)
-        datetime.fromisoformat(record.started)
-    except (KeyError, TypeError, ValueError) as error:
-        raise _corrupt(path, str(error)) from error
-    _check_kinds(path, record, _RECORD_KINDS)
-    for file in record.files:
-        _check_kinds(path, file, _FILE_KINDS)
-    return record
+        return parse()
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _corrupt(ledger, entry, f"{type(error).__name__}: {error}") from error
 
 
-def _check_kinds(path: Path, part: Record | FileEntry, kinds: _Kinds) -> None:
-    for name, kind in kinds.items():
-        if not isinstance(found := getattr(part, name), kind):
-            raise _corrupt(path, f"{name}: expected {getattr(kind, '__name__', kind)}, got {found!r}")
+def _check_head(head: RecordHead) -> None:
+    texts = (head.build, head.step_id, head.name, head.fingerprint, head.code_hash, head.location)
+    kinds = {type(each) for each in texts} | {type(head.deps)}
+    if kinds != {str, dict}:
+        raise ValueError("a field is of another type than it is written with")
+    if {(type(each.path), type(each.bytes)) for each in head.files} - {(str, int)}:
+        raise ValueError("files: expected a path and a size for each")
+    datetime.fromisoformat(head.started)
 
 
-def _corrupt(path: Path, reason: str) -> ArtifactError:
+def _corrupt(ledger: str, entry: Entry, reason: str) -> ArtifactError:
     return ArtifactError(
-        f"{path}: the record cannot be read: {reason}; to build the step again: rm -r {path.parent}"
+        f"{ledger}: {entry.place}: the record of build {entry.number} cannot be read: {reason}; "
+        f"to build the step again: treadle forget {entry.place}"
     )

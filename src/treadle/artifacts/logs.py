@@ -1,0 +1,61 @@
+"""Where the logs of steps are: one file for each step, with the lines of all its attempts.
+
+In a store on a local disk the file lies below `.treadle/logs`. For an object store, whose objects cannot
+grow, the lines of an attempt are gathered on this machine and put into the store when the attempt is over.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from pathlib import Path
+
+from treadle.artifacts.prefix import is_url, join
+from treadle.artifacts.workplace import OWN
+
+
+def log_file(prefix: str, place: str, run: str, attempt: int) -> str:
+    """The local file that the lines of this attempt are appended to."""
+    if not is_url(prefix):
+        return _whole(prefix, place)
+    return f"{_local_folder(os.getpid())}/{_relative(join(prefix, place))}-{run}-{attempt}.log"
+
+
+def keep_log(prefix: str, place: str, run: str, attempt: int) -> None:
+    """The attempt is over: put its lines where `read_log` finds them, if there are any."""
+    if not is_url(prefix):  # the lines are in the store already
+        return
+    local = log_file(prefix, place, run, attempt)
+    if os.path.exists(local):  # noqa: PTH110 - every step comes here
+        import fsspec
+
+        fs, root = fsspec.url_to_fs(join(prefix, OWN, "logs", _relative(place)))
+        fs.pipe_file(f"{root}/{run}-{attempt:04}.log", Path(local).read_bytes())
+        Path(local).unlink()
+
+
+def read_log(prefix: str, place: str) -> str:
+    """The lines of all attempts at a step, the oldest first; empty when it said nothing."""
+    if not is_url(prefix):
+        path = Path(_whole(prefix, place))
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    import fsspec
+
+    fs, root = fsspec.url_to_fs(join(prefix, OWN, "logs", _relative(place)))
+    fs.invalidate_cache()
+    parts = [fs.cat_file(path) for path in sorted(fs.find(root))]
+    return b"".join(parts).decode("utf-8", errors="replace")
+
+
+@functools.lru_cache(maxsize=1)
+def _local_folder(pid: int) -> str:  # noqa: ARG001 - a fork has a folder of its own
+    return tempfile.mkdtemp(prefix="treadle-logs-")
+
+
+def _whole(prefix: str, place: str) -> str:
+    return f"{join(prefix, OWN, 'logs', _relative(place))}.log"
+
+
+def _relative(place: str) -> str:
+    return place.replace("://", "/").lstrip("/")
