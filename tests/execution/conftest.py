@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from treadle.artifacts import open_store
 from treadle.execution import StepRunner, StepSpec
 
 
@@ -33,6 +34,12 @@ class Toy:
         self.ran.clear()
         StepRunner().run(steps, **options)
         return sorted(self.ran)
+
+    def is_done(self, step: StepSpec) -> bool:
+        return open_store(str(self.store)).record(step.output_path) is not None
+
+    def forget(self, step: StepSpec) -> None:
+        open_store(str(self.store)).forget(step.output_path)
 
 
 @pytest.fixture

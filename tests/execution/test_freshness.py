@@ -8,29 +8,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treadle.artifacts import FileEntry, Record, write_record
+from treadle.artifacts import FileEntry, RecordHead, open_store
+from treadle.artifacts.record import write_head
 from treadle.execution import StepSpec
-from treadle.execution.freshness import look, standing_record
+from treadle.execution.freshness import look, standing
 from treadle.execution.graph import gather
+from treadle.storage.ledger import AttemptNote, Claim
 
 
 def noop(path: str) -> None:
     """Do nothing."""
 
 
-def record_of(step: StepSpec, build: str) -> Record:
-    return Record(
-        build, step.id, step.name, step.hash_id, "", dict.fromkeys(step.dep_ids, "first"), None, (), None,
-        "2020-01-01T00:00:00+00:00", 0.0, 1, "host", "0",
+def head_of(step: StepSpec, build: str) -> RecordHead:
+    return RecordHead(
+        build, step.id, step.name, step.hash_id, "", dict.fromkeys(step.dep_ids, "first"), (), "",
+        "2020-01-01T00:00:00+00:00", 0.0,
     )  # fmt: skip
 
 
-def keep(step: StepSpec, record: Record) -> None:
-    Path(step.output_path).mkdir(parents=True, exist_ok=True)
-    write_record(step.output_path, record)
+def keep(step: StepSpec, head: RecordHead) -> None:
+    """Commit a build of which the ledger knows this, past the runner."""
+    store = open_store(str(step.output_path_prefix))
+    claim = store.ledger.claim(store.place(step.output_path), lambda: None)
+    assert isinstance(claim, Claim)
+    note = AttemptNote("run", step.id, step.name, claim.place, 1, "done", "", head.started, 0.0)
+    store.ledger.commit(claim, write_head(head), "{}", note, None)
 
 
-def model(steps: list[StepSpec], records: dict[str, Record], asked: set[str], forced: set[str]) -> set[str]:
+def model(
+    steps: list[StepSpec], records: dict[str, RecordHead], asked: set[str], forced: set[str]
+) -> set[str]:
     """The rule as it is written, by going round until nothing changes. Gives what has to run."""
     by_id = {step.id: step for step in steps}
     looked, stale = set(asked), set[str]()
@@ -76,7 +84,7 @@ def test_the_search_gives_what_the_rule_says(tmp_path_factory: pytest.TempPathFa
     for place, deps in enumerate(edges):
         steps.append(StepSpec(f"s{place}", noop, [steps[dep] for dep in deps if dep < place], {}, store))
     records = {
-        step.id: record_of(step, build) for step, build in zip(steps, builds, strict=True) if build != "gone"
+        step.id: head_of(step, build) for step, build in zip(steps, builds, strict=True) if build != "gone"
     }
     for step in steps:
         if step.id in records:
@@ -86,26 +94,26 @@ def test_the_search_gives_what_the_rule_says(tmp_path_factory: pytest.TempPathFa
     forced_ids = {steps[place].id for place in forced} & set(graph.steps)
     reachable = [step for step in steps if step.id in graph.steps]
     plan = look(graph, forced_ids)
-    assert set(plan.to_run) == model(reachable, records, {steps[place].id for place in asked}, forced_ids)
-    assert not set(plan.records) & set(plan.to_run)
-    assert {steps[place].id for place in asked} <= set(plan.records) | set(plan.to_run)
+    assert set(plan.reasons) == model(reachable, records, {steps[place].id for place in asked}, forced_ids)
+    assert not set(plan.done) & set(plan.reasons)
+    assert {steps[place].id for place in asked} <= set(plan.done) | set(plan.reasons)
 
 
 def test_a_record_stands_while_its_files_do(tmp_path: Path) -> None:
     step = StepSpec("a", noop, output_path_prefix=str(tmp_path))
-    assert standing_record(step) is None
-    record = replace(record_of(step, "first"), files=(FileEntry("sub/x.txt", 3, "00"),))
+    assert standing(step) is None
+    record = replace(head_of(step, "first"), files=(FileEntry("sub/x.txt", 3, "00"),))
     keep(step, record)
-    assert standing_record(step) is None, "the file is missing"
+    assert standing(step) is None, "the file is missing"
     file = Path(step.output_path, "sub", "x.txt")
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text("abc")
-    assert standing_record(step) == record
+    assert standing(step) == record
     file.write_text("ab")
-    assert standing_record(step) is None, "the file was cut"
-    keep(step, record_of(step, "first"))
-    keep(step, replace(record_of(step, "first"), fingerprint="other"))
-    assert standing_record(step) is None, "another step was built there"
+    assert standing(step) is None, "the file was cut"
+    open_store(str(tmp_path)).forget(step.output_path)
+    file.write_text("abc")
+    assert standing(step) is None, "the files alone are nothing"
 
 
 def test_a_folder_or_a_loop_in_the_place_of_a_file_is_not_done(tmp_path: Path) -> None:
@@ -113,8 +121,8 @@ def test_a_folder_or_a_loop_in_the_place_of_a_file_is_not_done(tmp_path: Path) -
     step = StepSpec("a", noop, output_path_prefix=str(tmp_path))
     folder = Path(step.output_path, "x")
     folder.mkdir(parents=True)
-    keep(step, replace(record_of(step, "first"), files=(FileEntry("x", folder.stat().st_size, "00"),)))
-    assert standing_record(step) is None
+    keep(step, replace(head_of(step, "first"), files=(FileEntry("x", folder.stat().st_size, "00"),)))
+    assert standing(step) is None
     folder.rmdir()
     folder.symlink_to(folder)
-    assert standing_record(step) is None
+    assert standing(step) is None

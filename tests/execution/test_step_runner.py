@@ -3,19 +3,24 @@
 import contextvars
 import linecache
 import logging
+import shutil
+import sqlite3
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from treadle.artifacts import Record, read_record
+from treadle.artifacts import FileEntry
+from treadle.artifacts.record import read_head
+from treadle.artifacts.workplace import LocalWorkplace
 from treadle.errors import ArgumentError, ArtifactError, UnknownNameError
 from treadle.execution import (
-    CodeChanged,
     Event,
     RunEnded,
     RunPlanned,
+    StepDrifted,
     StepEnded,
     StepRunner,
     StepSpec,
@@ -25,6 +30,7 @@ from treadle.execution.freshness import look
 from treadle.execution.graph import gather
 from treadle.fray import FrayClient, ThreadClient, current_client, set_current_client
 from treadle.kernel import Cached, Done
+from treadle.storage.ledger import Entry
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -58,8 +64,7 @@ def test_deleting_a_folder_reruns_that_step_and_what_depends_on_it(
     toy: Any, diamond: list[StepSpec], gone: str, again: str
 ) -> None:
     StepRunner().run(diamond)
-    folder = Path(next(each.output_path for each in diamond if each.name == gone))
-    (folder / ".record.json").unlink()
+    shutil.rmtree(next(each.output_path for each in diamond if each.name == gone))
     assert toy.ran_again(diamond) == list(again)
     assert toy.ran_again(diamond) == []
 
@@ -74,9 +79,9 @@ def test_a_missing_or_cut_file_is_not_done(toy: Any, diamond: list[StepSpec]) ->
 
 def test_the_ancestors_of_a_done_step_are_not_missed(toy: Any, diamond: list[StepSpec]) -> None:
     StepRunner().run(diamond)
-    Path(diamond[0].output_path, ".record.json").unlink()
+    toy.forget(diamond[0])
     assert toy.ran_again(diamond[3:]) == []
-    Path(diamond[3].output_path, ".record.json").unlink()
+    toy.forget(diamond[3])
     assert toy.ran_again(diamond[3:]) == ["d"], "b and c are done, so a is not needed"
 
 
@@ -179,8 +184,9 @@ def test_steps_may_come_from_a_generator(toy: Any) -> None:
 
 def test_a_corrupt_record_stops_before_any_effect(toy: Any, diamond: list[StepSpec]) -> None:
     StepRunner().run(diamond)
-    Path(diamond[1].output_path, ".record.json").write_text("{")
-    with pytest.raises(ArtifactError, match=diamond[1].output_path):
+    with sqlite3.connect(toy.store / ".treadle" / "ledger.db") as base:
+        base.execute("UPDATE builds SET head = '{' WHERE place LIKE 'b/%'")
+    with pytest.raises(ArtifactError, match=f"b/{diamond[1].hash_id}"):
         toy.ran_again(diamond)
     assert toy.ran == []
 
@@ -192,11 +198,12 @@ def test_the_reporter_reads_like_a_script(toy: Any) -> None:
     StepRunner().run([a])
     StepRunner(reporter=events.append).run([a, b])
     assert [type(event) for event in events] == [RunPlanned, StepEnded, StepStarted, StepEnded, RunEnded]
-    assert events[0] == RunPlanned(cached=1, to_run=1)
+    assert isinstance(events[0], RunPlanned)
+    assert (events[0].cached, events[0].to_run, events[0].total) == (1, 1, 2)
     assert events[2] == StepStarted(b.id, "b")
     ended = events[-1]
     assert isinstance(ended, RunEnded)
-    assert [type(outcome) for outcome in ended.outcomes.values()] == [Cached, Done]
+    assert ended.counts == {Cached: 1, Done: 1}
 
 
 def test_changed_code_is_told_and_the_result_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -210,17 +217,17 @@ def test_changed_code_is_told_and_the_result_served(tmp_path: Path, caplog: pyte
     StepRunner().run([StepSpec("a", old, output_path_prefix=str(tmp_path))])
     changed = StepSpec("a", new, output_path_prefix=str(tmp_path))
     assert StepRunner(reporter=events.append).run([changed])[changed.id] == 1
-    assert CodeChanged(changed.id, "a") in events
+    assert StepDrifted(changed.id, "a", "the code of its function has changed") in events
     with caplog.at_level(logging.WARNING):
         StepRunner().run([changed])
-    assert "its code has changed" in caplog.text
+    assert "the code of its function has changed since it was built" in caplog.text
     assert StepRunner().run([changed], force=["a"])[changed.id] == 2
 
 
 def test_a_step_whose_record_vanishes_meanwhile_is_an_error(toy: Any) -> None:
     step = toy.step("a")
     results = StepRunner().run([step])
-    Path(step.output_path, ".record.json").unlink()
+    toy.forget(step)
     with pytest.raises(ArtifactError, match="run again"):
         results[step.id]
 
@@ -232,8 +239,8 @@ def test_a_deep_chain_runs_in_order_and_is_looked_through_without_recursion(toy:
     StepRunner().run(chain[150:151])
     assert toy.ran == [each.name for each in chain[:151]]
     plan = look(gather(chain), frozenset())
-    assert len(plan.records) == 151
-    assert len(plan.to_run) == 2849
+    assert len(plan.done) == 151
+    assert len(plan.reasons) == 2849
 
 
 def test_each_record_is_read_once_however_many_edges_there_are(
@@ -244,14 +251,22 @@ def test_each_record_is_read_once_however_many_edges_there_are(
     sinks = [toy.step(f"b{place}", *sources) for place in range(40)]
     StepRunner().run(sinks)
     reads: list[str] = []
+    looks: list[str] = []
+    stand = LocalWorkplace.stand
 
-    def counting(path: str) -> Record | None:
-        reads.append(path)
-        return read_record(path)
+    def counting_read(ledger: str, entry: Entry) -> Any:
+        reads.append(entry.place)
+        return read_head(ledger, entry)
 
-    monkeypatch.setattr("treadle.execution.freshness.read_record", counting)
+    def counting_stand(self: LocalWorkplace, folder: str, files: Iterable[FileEntry]) -> bool:
+        looks.append(folder)
+        return stand(self, folder, files)
+
+    monkeypatch.setattr("treadle.artifacts.store.read_head", counting_read)
+    monkeypatch.setattr(LocalWorkplace, "stand", counting_stand)
     StepRunner().run([*sources, *sinks])
     assert len(reads) == len(set(reads)) == 80
+    assert len(looks) == len(set(looks)) == 80
 
 
 def test_the_reporter_is_called_in_the_thread_that_asked_for_the_run(toy: Any) -> None:
@@ -269,7 +284,7 @@ def test_a_client_by_name_runs_the_steps(toy: Any) -> None:
 def test_outcomes_come_in_the_order_of_the_graph_whoever_ends_first(toy: Any) -> None:
     gate = threading.Event()
     steps = [toy.step("a", body=lambda: gate.wait(20)), toy.step("b", body=gate.set), toy.step("c")]
-    assert [*StepRunner(3).run(reversed(steps)).outcomes] == [each.id for each in steps]
+    assert [*StepRunner(3).run([*reversed(steps)]).outcomes] == [each.id for each in steps]
 
 
 def test_the_code_is_hashed_before_anything_runs(tmp_path: Path) -> None:
@@ -291,4 +306,4 @@ def test_the_code_is_hashed_before_anything_runs(tmp_path: Path) -> None:
     events: list[Event] = []
     step = load()
     assert StepRunner(reporter=events.append).run([step])[step.id] == 1
-    assert CodeChanged(step.id, "late") in events
+    assert StepDrifted(step.id, "late", "the code of its function has changed") in events

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import PurePath
 from types import CellType, FunctionType
 from typing import Any
 
 from treadle.artifacts import fingerprint
+from treadle.artifacts.drift import describe_changes, recipe_changes
 from treadle.errors import ArgumentError, GraphError, IdentityError, UnknownNameError
 from treadle.execution.step_spec import StepSpec
 from treadle.kernel import arrange
@@ -54,8 +54,8 @@ class StepGraph:
         return reached
 
 
-def gather(steps: Iterable[StepSpec]) -> StepGraph:
-    """The graph of these steps and of all that they depend on.
+def gather(steps: Iterable[StepSpec], known: Container[str] = ()) -> StepGraph:
+    """The graph of these steps and of all that they depend on; what the `known` ones need is left out.
 
     Raises:
         ArgumentError: something that is no step.
@@ -63,8 +63,8 @@ def gather(steps: Iterable[StepSpec]) -> StepGraph:
             id or at one place, or a place inside another.
     """
     targets = _checked(steps)
-    found = _reached(targets)
-    deps = {key: step.dep_ids for key, step in found.items()}
+    found = _reached(targets, known)
+    deps = {key: () if key in known else step.dep_ids for key, step in found.items()}
     order = arrange(deps)
     _check_places(found)
     dependents: dict[str, list[str]] = {key: [] for key in order}
@@ -85,7 +85,7 @@ def _checked(steps: Iterable[StepSpec]) -> list[StepSpec]:
     return listed
 
 
-def _reached(targets: Iterable[StepSpec]) -> dict[str, StepSpec]:
+def _reached(targets: Iterable[StepSpec], known: Container[str]) -> dict[str, StepSpec]:
     """Every step, by id. A step that was built twice is there once, if both are the same."""
     found: dict[str, StepSpec] = {}
     seen: set[int] = set()
@@ -95,13 +95,24 @@ def _reached(targets: Iterable[StepSpec]) -> dict[str, StepSpec]:
         if id(step) not in seen:
             seen.add(id(step))
             _check_same(found.setdefault(step.id, step), step)
-            stack.extend(step.deps)
+            if step.id not in known:
+                stack.extend(step.deps)
     return found
 
 
 def _check_same(known: StepSpec, step: StepSpec) -> None:
+    if known is step:
+        return
     if known.output_path != step.output_path:
         raise GraphError(f"step {step.id} is there twice, at {known.output_path} and at {step.output_path}")
+    if known.hash_id != step.hash_id:
+        changes = recipe_changes(known.config, step.config, known.dep_ids, step.dep_ids)
+        raise GraphError(
+            f"step {step.id} is there twice, with different recipes: {describe_changes(changes)}; "
+            "give one of them another version or another name"
+        )
+    if known.source != step.source:
+        raise GraphError(f"step {step.id} is adopted twice, from {known.source} and from {step.source}")
     if known.fn is not step.fn and _recipe(known.fn) != _recipe(step.fn):
         raise GraphError(
             f"step {step.id} is there twice, with different functions: {known.fn!r} and {step.fn!r}; "
@@ -110,14 +121,16 @@ def _check_same(known: StepSpec, step: StepSpec) -> None:
 
 
 def _check_places(steps: Mapping[str, StepSpec]) -> None:
-    owners: dict[PurePath, str] = {}
+    owners: dict[str, str] = {}
     for key, step in steps.items():
-        if (other := owners.setdefault(PurePath(step.output_path), key)) != key:
+        if (other := owners.setdefault(step.output_path, key)) != key:
             raise GraphError(f"steps {other} and {key} differ and have the same place: {step.output_path}")
     for place, key in owners.items():
-        for above in place.parents:
+        above = place.rpartition("/")[0]
+        while above:
             if above in owners:
                 raise GraphError(f"the place of step {key} lies inside that of step {owners[above]}: {place}")
+            above = above.rpartition("/")[0]
 
 
 def _recipe(fn: Any) -> object:

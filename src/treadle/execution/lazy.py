@@ -15,54 +15,48 @@ filled in when the step runs.
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, overload
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, NoReturn, TypeVar, overload
 
-from treadle.artifacts import canonical, find_prefix
+from treadle.artifacts.version import check_version
 from treadle.errors import ArgumentError, IdentityError
-from treadle.execution.arguments import Call, Dependency, Runtime, Source, StepContext, StepFunction, rebuild
-from treadle.execution.step_spec import StepSpec, check_name, check_runs
+from treadle.execution.handles.arguments import ATOMS, Call, Place, StepCall, place, rebuild
+from treadle.execution.handles.context import StepContext
+from treadle.execution.handles.handle import NO_OPTIONS, Handle, Options, recipe_text
+from treadle.execution.handles.lowering import lower
+from treadle.execution.handles.remote import Remote
+from treadle.execution.handles.step_function import NOTHING, Runtime, StepFunction, captured
+from treadle.execution.retry import Retry
+from treadle.execution.step_checks import check_fingerprint, check_name, check_runs
+from treadle.execution.step_spec import StepSpec
+from treadle.fray import ResourceConfig
 
 __all__ = ["Handle", "Runtime", "Step", "StepContext", "lower", "step"]
 
+_ARGUMENT = re.compile(r"\['(arguments|captured)'\]\['(\w+)'\]")
+_KINDS = {"arguments": "argument", "captured": "captured variable"}
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Handle(Generic[R_co]):
-    """One call of a step function that has not run. `deps` are the handles among its arguments."""
-
-    name: str
-    step: Step[R_co] = field(repr=False)
-    arguments: Mapping[str, object] = field(repr=False)
-    runtime: Mapping[str, object] = field(repr=False)
-    captured: Mapping[str, object] = field(repr=False)
-    cells: Mapping[str, object] = field(repr=False)
-    deps: tuple[Handle[Any], ...] = field(repr=False)
-    lowered: dict[str, StepSpec] = field(init=False, repr=False, default_factory=dict)
-
-    def named(self, name: str) -> Handle[R_co]:
-        """The same call under another name, so another step.
-
-        Raises:
-            ArgumentError: it is no name for a step.
-        """
-        check_name(name)
-        return replace(self, name=name)
-
-    @property
-    def id(self) -> str:
-        """The id of the step, as in the results of a run; it does not depend on the store."""
-        return lower(self).id
-
-
 class Step(Generic[R_co]):
-    """A step function; calling it takes the function's arguments, or handles in place of them."""
+    """A step function; calling it takes the function's arguments, or handles in place of them.
 
-    def __init__(self, function: Callable[..., R_co], name: str | None = None) -> None:
+    Its handles begin with its name, `version`, `expected_fingerprint` and options.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., R_co],
+        name: str | None = None,
+        version: str | None = None,
+        options: Options = NO_OPTIONS,
+        expected_fingerprint: str | None = None,
+    ) -> None:
+        if isinstance(function, Remote):
+            options = options._replace(resources=options.resources or function.resources)
+            function = function.function
         if not hasattr(function, "__qualname__"):
             raise ArgumentError(f"step: expected a function, got {function!r}; to name it: @step(name=...)")
         check_runs(f"step {function.__qualname__}", function)
@@ -70,6 +64,11 @@ class Step(Generic[R_co]):
         self.function = function
         self.name = function.__name__ if name is None else name
         check_name(self.name)
+        self._where = f"step {self.name!r}"
+        self.version = None if version is None else check_version(version, f"{self._where}: version")
+        self.options = options.checked(self._where)
+        check_fingerprint(self._where, expected_fingerprint)
+        self.expected_fingerprint = expected_fingerprint
 
     @functools.cached_property
     def target(self) -> StepFunction:
@@ -84,75 +83,113 @@ class Step(Generic[R_co]):
             ArgumentError: the arguments do not fit the function, or a Runtime argument is a handle.
             IdentityError: an argument or a captured variable has no canonical form.
         """
-        where = f"step {self.name!r}"
-        given = self.target.bind(where, args, kwargs)
-        runtime = {name: given.pop(name) for name in self.target.runtime & given.keys()}
-        cells = self.target.captured(where)
-        _refuse_handles(f"{where}: Runtime argument", runtime)
-        _refuse_handles(f"{where}: captured variable", cells)
-        deps: dict[Handle[Any], Handle[Any]] = {}
+        given = self.target.bind(self._where, args, kwargs)
+        runtime = {name: given.pop(name) for name in self.target.runtime & given.keys()} or NOTHING
+        cells = captured(self._where, self.function)
+        if runtime:
+            self._refuse_handles("Runtime argument", runtime)
+        if cells:
+            self._refuse_handles("captured variable", cells)
+        arguments, deps, places = self._freeze(given)
+        text = self._text(given, cells, places)
+        recipe = _CallRecipe(self.target, arguments, runtime, cells)
+        return Handle(self.name, recipe, deps, text, self.version, self.expected_fingerprint, self.options)
+
+    def map(self, items: Iterable[Any], /, **common: Any) -> tuple[Handle[R_co], ...]:
+        """One handle for each item, which is the first argument of its call; `common` are the others.
+
+        Raises:
+            ArgumentError, IdentityError: as for a call.
+        """
+        return tuple(self(item, **common) for item in items)
+
+    def _freeze(self, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Handle[Any], ...], int]:
+        """The arguments with places for the handles among them, the handles, and the number of places."""
+        numbers: dict[Handle[Any], int] = {}
+        found = 0
+
+        def put_place(dep: Handle[Any]) -> Place:
+            nonlocal found
+            found += 1
+            return place(numbers.setdefault(dep, len(numbers)))
+
         try:
-            arguments = rebuild(given, Handle, lambda dep: deps.setdefault(dep, dep))
-            captured = rebuild(cells, Handle, lambda dep: dep)
+            frozen = {
+                name: each if type(each) in ATOMS else rebuild(each, Handle, put_place)
+                for name, each in given.items()
+            }
         except RecursionError as error:
-            raise IdentityError(
-                f"{where}: an argument or a captured variable contains itself, or is nested too deeply"
-            ) from error
-        _check_identity(where, arguments, captured)
-        return Handle(self.name, self, arguments, runtime, captured, cells, tuple(deps))
+            raise self._circle() from error
+        return frozen, tuple(numbers), found
+
+    def _text(self, given: dict[str, Any], cells: Mapping[str, Any], places: int) -> str:
+        attributes: dict[str, object] = {"function": self.target.function_name, "arguments": given}
+        if cells:
+            attributes["captured"] = dict(cells)
+        try:
+            return recipe_text(self._where, attributes, places)
+        except IdentityError as error:
+            # Named as in the call, where it stands, and not as in the recipe.
+            message = _ARGUMENT.sub(lambda found: f": {_KINDS[found[1]]} {found[2]}", str(error), count=1)
+            raise IdentityError(message) from error
+
+    def _refuse_handles(self, kind: str, values: Mapping[str, object]) -> None:
+        """Refuse steps where their value could not be put, however deep they are."""
+        for name, value in values.items():
+            try:
+                rebuild(value, Handle, functools.partial(_refuse, f"{self._where}: {kind} {name}"))
+            except RecursionError as error:
+                raise self._circle() from error
+
+    def _circle(self) -> IdentityError:
+        return IdentityError(
+            f"{self._where}: an argument or a captured variable contains itself, or is nested too deeply"
+        )
+
+
+class _CallRecipe(StepCall):
+    """The recipe of a call of a step function."""
+
+    __slots__ = ()
+
+    def bind(self, handle: Handle[Any], deps: Sequence[StepSpec], prefix: str, hash_id: str) -> Call:
+        """See `Recipe`."""
+        return Call(self, deps, handle.name, prefix, hash_id)
 
 
 @overload
 def step(function: Callable[..., R], /) -> Step[R]: ...
 @overload
-def step(*, name: str) -> Callable[[Callable[..., R]], Step[R]]: ...
-def step(function: Callable[..., R] | None = None, /, *, name: str | None = None) -> Any:
-    """Make a function a step, named like the function or `name`."""
-    return Step(function, name) if function is not None else lambda each: Step(each, name)
+def step(
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    resources: ResourceConfig | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    expected_fingerprint: str | None = None,
+) -> Callable[[Callable[..., R]], Step[R]]: ...
+def step(
+    function: Callable[..., R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: str | None = None,
+    resources: ResourceConfig | None = None,
+    retry: Retry | None = None,
+    timeout: float | None = None,
+    expected_fingerprint: str | None = None,
+) -> Any:
+    """Make a function a step, named like the function or `name`; see `Handle` for the options.
 
-
-def lower(handle: Handle[Any], prefix: str | os.PathLike[str] | None = None) -> StepSpec:
-    """The StepSpec of a handle, with those of all that it depends on, in the store `prefix`.
-
-    Each handle is lowered once for a store, whoever asks, and depth is no limit.
+    Raises:
+        ArgumentError: it is no function, or an option is none.
     """
-    store = find_prefix(prefix)
-    stack = [handle]
-    while stack:
-        top = stack[-1]
-        if store in top.lowered:
-            stack.pop()
-            continue
-        if waiting := [dep for dep in top.deps if store not in dep.lowered]:
-            stack.extend(waiting)
-            continue
-        top.lowered[store] = _spec(top, store)
-    return handle.lowered[store]
+    options = Options(resources, retry, timeout)
+    if function is not None:
+        return Step(function, name, version, options, expected_fingerprint)
+    return lambda each: Step(each, name, version, options, expected_fingerprint)
 
 
-def _spec(handle: Handle[Any], store: str) -> StepSpec:
-    specs = {dep: dep.lowered[store] for dep in handle.deps}
-    sources = rebuild(handle.arguments, Handle, lambda dep: Source(specs[dep].output_path))
-    attributes = {
-        "function": handle.step.target.function_name,
-        "arguments": rebuild(handle.arguments, Handle, lambda dep: Dependency(specs[dep].hash_id)),
-        "captured": handle.captured,
-    }
-    fn = Call(handle.step.target, sources, handle.runtime, handle.cells, handle.name, store)
-    return StepSpec(handle.name, fn, tuple(specs.values()), attributes, output_path_prefix=store)
-
-
-def _refuse_handles(where: str, values: Mapping[str, object]) -> None:
-    for name, value in values.items():
-        if isinstance(value, Handle):
-            raise ArgumentError(
-                f"{where} {name}: expected a value, got {value!r}; only an ordinary argument can be a step"
-            )
-
-
-def _check_identity(where: str, arguments: Mapping[str, object], captured: Mapping[str, object]) -> None:
-    """Refuse at the call, where the mistake is, what lowering would refuse later."""
-    for name, value in arguments.items():
-        canonical(rebuild(value, Handle, lambda _: None), f"{where}: argument {name}")
-    for name, value in captured.items():
-        canonical(value, f"{where}: captured variable {name}")
+def _refuse(where: str, handle: Handle[Any]) -> NoReturn:
+    raise ArgumentError(f"{where}: expected a value, got {handle!r}; only an ordinary argument can be a step")

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from treadle.kernel import Outcome
+from treadle.storage.ledger import Owner
 
 _LOG = logging.getLogger("treadle")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunPlanned:
-    """The steps in question were looked at: `cached` of them are done, `to_run` are not."""
+    """Steps were looked at: `cached` of them are done, `to_run` are not.
+
+    A run over a stream plans one part of it after the other. `expected` are the seconds that each step
+    to run took when it, or another of its name, was built before (step id -> seconds); `critical_path` is the
+    longest chain of steps to run, by those seconds.
+    """
 
     cached: int
     to_run: int
+    expected: Mapping[str, float] = field(default_factory=dict)
+    critical_path: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -28,23 +36,52 @@ class RunPlanned:
         return self.cached + self.to_run
 
 
-@dataclass(frozen=True)
-class CodeChanged:
-    """A done step is served, though its function says something else than when it was built."""
+@dataclass(frozen=True, slots=True)
+class VersionsUnused:
+    """Versions were given for these names or patterns, and no step has such a name."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDrifted:
+    """A done step is served, though `what` about it has changed since it was built."""
 
     id: str
     name: str
+    what: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step was handed over to be run."""
+    """A step was handed over to be run, for the time number `attempt`."""
 
     id: str
     name: str
+    attempt: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class StepWaiting:
+    """Another runner has the step: this one waits, holding no slot, until that is done or given up."""
+
+    id: str
+    name: str
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class StepRetrying:
+    """An attempt failed, and the next one, number `attempt`, is made after `delay` seconds."""
+
+    id: str
+    name: str
+    attempt: int
+    delay: float
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
 class StepEnded:
     """A step came to its end; `seconds` are those of this run, so 0 when it was cached or skipped."""
 
@@ -54,33 +91,53 @@ class StepEnded:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunStopping:
     """Nothing new is started; the steps that still run, by name, were asked to stop and are waited for."""
 
     waiting_for: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is over; `outcomes` has each step that came to its end (step id -> outcome)."""
+    """The run is over; `counts` says how many steps ended how (type of outcome -> number)."""
 
-    outcomes: Mapping[str, Outcome]
+    counts: Mapping[type[Outcome], int]
     seconds: float
 
 
-Event: TypeAlias = RunPlanned | CodeChanged | StepStarted | StepEnded | RunStopping | RunEnded
+Event: TypeAlias = (
+    RunPlanned
+    | VersionsUnused
+    | StepDrifted
+    | StepStarted
+    | StepWaiting
+    | StepRetrying
+    | StepEnded
+    | RunStopping
+    | RunEnded
+)
 Reporter: TypeAlias = Callable[[Event], None]
 
 
 def log_event(event: Event) -> None:
-    """The reporter when there is no other: changed code is a warning, the rest is for debugging."""
-    if isinstance(event, CodeChanged):
-        _LOG.warning(
-            "step %s: its code has changed since it was built, and the former result is served; "
-            "to build it again: force=[%r]",
-            event.id,
-            event.name,
-        )
-    else:
-        _LOG.debug("%s", event)
+    """The reporter when there is no other: drift and waiting are told, the rest is for debugging."""
+    match event:
+        case VersionsUnused():
+            _LOG.warning("no step has the name of these versions: %s", ", ".join(event.names))
+        case StepDrifted():
+            _LOG.warning(
+                "step %s: %s since it was built, and the former result is served; "
+                "to build it again: force=[%r], or on_drift='rebuild'",
+                event.id,
+                event.what,
+                event.name,
+            )
+        case StepWaiting():
+            _LOG.warning("step %s waits for %s", event.id, event.owner.describe())
+        case StepRetrying():
+            _LOG.warning(
+                "step %s: attempt %d in %.1f s, after %r", event.id, event.attempt, event.delay, event.error
+            )
+        case _:
+            _LOG.debug("%s", event)

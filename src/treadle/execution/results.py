@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from treadle.artifacts import Artifact, decode_value, read_record
-from treadle.errors import ArtifactError, StepError, StepsFailedError, UnknownNameError
+from treadle.artifacts import open_store
+from treadle.errors import StepError, StepsFailedError, UnknownNameError
+from treadle.execution.running.execute import describe
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 
 _SHOWN = 10
+KEPT = 100_000
+"""How many ends of steps the results keep; of a longer stream only those that failed or were skipped."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """How one step ended. A cached step has the time and the seconds of the run that built it.
 
@@ -24,25 +27,31 @@ class StepResult:
     name: str
     outcome: Outcome
     output_path: str
+    prefix: str
     deps: tuple[str, ...]
+    attempts: int = 0
     started: datetime | None = None
     seconds: float = 0.0
+    reason: str = ""
 
 
 class Results(Mapping[str, Any]):
     """Step id -> what its function returned, or its `Artifact` when that was None.
 
-    Values are read from the records when they are asked for. Steps that failed or were skipped have
-    none; `outcomes` has every step.
+    Values are read from the store when they are asked for. Steps that failed or were skipped have
+    none; `outcomes` has every step, except the oldest done ones of a run of more than 100,000 steps.
+    `counts` says how many ended how.
     """
 
-    def __init__(self, outcomes: Mapping[str, StepResult]) -> None:
+    def __init__(self, outcomes: Mapping[str, StepResult], counts: Mapping[type[Outcome], int]) -> None:
         self.outcomes = outcomes
+        self.counts = counts
 
     def __getitem__(self, step_id: str) -> Any:
         if step_id not in self:
             raise UnknownNameError("step with a value", step_id, self)
-        return load_value(self.outcomes[step_id].output_path)
+        result = self.outcomes[step_id]
+        return open_store(result.prefix).load_value(result.output_path)
 
     def __contains__(self, step_id: object) -> bool:
         result = self.outcomes.get(step_id) if isinstance(step_id, str) else None
@@ -58,60 +67,31 @@ class Results(Mapping[str, Any]):
         return f"Results({', '.join(self)})"
 
 
-def load_value(output_path: str) -> Any:
-    """What the step that filled this folder returned, or its `Artifact` when that was None.
-
-    Raises:
-        ArtifactError: the record is gone or cannot be read.
-    """
-    record = read_record(output_path)
-    if record is None:
-        raise missing_record(output_path)
-    try:
-        value = decode_value(record.value)
-    except ArtifactError as error:
-        raise ArtifactError(f"{output_path}: {error}") from error
-    return Artifact(output_path) if value is None else value
-
-
-def missing_record(output_path: str) -> ArtifactError:
-    """The error when what was done has vanished in between."""
-    return ArtifactError(
-        f"{output_path}: the step was done, and its record is gone; run again to build it anew"
-    )
-
-
 def as_error(results: Results) -> StepsFailedError:
     """The error of a run with failures: each failed step and its cause, each skipped one and its culprits."""
     ends = {key: each.outcome for key, each in results.outcomes.items()}
     failed = {key: end for key, end in ends.items() if isinstance(end, Failed)}
     skipped = {key: end for key, end in ends.items() if isinstance(end, Skipped)}
+    total = sum(results.counts.values())
     lines = [
-        f"{len(failed)} of {len(ends)} steps failed; skipped because of them: {len(skipped)}",
-        *(f"  failed {key}: {_describe(each.error)}" for key, each in failed.items()),
-        *(f"  skipped {key}: because of {_listed(each.because)}" for key, each in skipped.items()),
+        f"{len(failed)} of {total} steps failed; skipped because of them: {len(skipped)}",
+        *(f"  failed {key}: {describe(each.error)}" for key, each in failed.items()),
+        *(f"  skipped {key}: {because(each)}" for key, each in skipped.items()),
     ]
     errors = [_as_exception(key, each.error) for key, each in failed.items()]
     return StepsFailedError("\n".join(lines), errors, results)
 
 
-def _describe(error: BaseException) -> str:
-    """`Type: message`, also for an exception that fails to give its message."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed
-        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
-
-
-def _listed(culprits: tuple[str, ...]) -> str:
-    """The culprits, the first of very many: a layer of failures times a layer of skips is a long text."""
+def because(skipped: Skipped) -> str:
+    """Because of whom: the first of very many, for a layer of failures times a layer of skips is long."""
+    culprits = skipped.because
     more = len(culprits) - _SHOWN
-    return ", ".join(culprits[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"because of {', '.join(culprits[:_SHOWN])}" + (f" and {more} more" if more > 0 else "")
 
 
 def _as_exception(step_id: str, error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
-    wrapped = StepError(f"step {step_id} left with {_describe(error)}")
+    wrapped = StepError(f"step {step_id} left with {describe(error)}")
     wrapped.__cause__ = error
     return wrapped

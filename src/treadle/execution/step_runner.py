@@ -1,27 +1,35 @@
 """StepRunner: brings the steps of a graph to their ends, each at most once.
 
 1. gather the steps and all that they need, and check them (`graph.py`)
-2. look which of them are done (`freshness.py`)
-3. hand ready steps to the client, at most `max_concurrent` at a time, longest remaining path first
-4. when one ends, go on with what is ready now; when one fails, skip what depends on it
-5. give the results, or raise one error that names each failed and each skipped step
+2. look which of them are done, and why the others are not (`freshness.py`)
+3. hand ready steps to the client, longest remaining path first (`drive.py`)
+4. carry one out: claim, run, commit (`execute.py`)
+5. when one ends, go on with what is ready now; when one fails, try it again or skip what depends on it
+6. give the results, or raise one error that names each failed and each skipped step
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, get_args
 
 from treadle.errors import ArgumentError
-from treadle.execution.drive import Drive
-from treadle.execution.freshness import look
-from treadle.execution.graph import gather
+from treadle.execution.freshness import OnDrift, look
+from treadle.execution.graph import StepGraph, gather
+from treadle.execution.plan import RunPlan, changed, lately_failed, plan_steps
 from treadle.execution.report import Reporter, log_event
 from treadle.execution.results import Results, as_error
+from treadle.execution.running.capture import capture
+from treadle.execution.running.drive import Drive, RunOptions
+from treadle.execution.running.ends import results_there
+from treadle.execution.running.watch import watch
+from treadle.execution.select import select
 from treadle.execution.step_spec import StepSpec
-from treadle.execution.watch import watch
-from treadle.fray import Client, ThreadClient, current_client, has_current_client
+from treadle.fray import Client, ThreadClient, check_count, current_client, has_current_client
 from treadle.kernel import Failed
 
 OnFailure: TypeAlias = Literal["continue", "stop"]
@@ -45,22 +53,30 @@ class StepRunner:
         *,
         reporter: Reporter | None = None,
     ) -> None:
-        if type(max_concurrent) is not int or max_concurrent < 1:
-            raise ArgumentError(
-                f"max_concurrent: expected a whole number of at least 1, got {max_concurrent!r}"
-            )
-        self.max_concurrent = max_concurrent
+        self.max_concurrent = check_count("max_concurrent", max_concurrent)
         self.fray_client = fray_client
         self.reporter = reporter or log_event
 
     def run(
-        self, steps: Iterable[StepSpec], *, force: Iterable[str] = (), on_failure: OnFailure = "continue"
+        self,
+        steps: Iterable[StepSpec],
+        *,
+        force: Iterable[str] = (),
+        select: Iterable[str] = (),
+        on_failure: OnFailure = "continue",
+        on_drift: OnDrift = "warn",
+        dry_run: bool = False,
     ) -> Results:
         """Run these steps and what they need, except what is done (see `freshness`).
 
+        `steps` are terminals or all steps, in any order. An iterator, such as a generator, is taken from as
+        the run goes on, at most a few thousand steps ahead, so that it may be very long.
+
         `force` names steps, by name or id, that run though they are done, and what depends on them
-        with them. When a step fails, what depends on it is skipped; with `on_failure="stop"`
-        nothing new is started at all.
+        with them. `select` asks for some of the steps only (see `select.py`). When a step fails, what depends
+        on it is skipped; with `on_failure="stop"` nothing new is started at all. `on_drift` says what becomes
+        of a done step whose recipe or code has changed: it is served, in silence or with a warning, or built
+        anew, or an error. A `dry_run` gives the results that are there, and runs nothing; `plan` says more.
 
         Raises:
             UsageError: the steps or the options are wrong; nothing has run.
@@ -68,25 +84,37 @@ class StepRunner:
             StepsFailedError: steps failed; raised when all others have ended, with `results`.
             KeyboardInterrupt: Ctrl-C; running steps were asked to stop and have ended.
         """
-        if on_failure not in ("continue", "stop"):
-            raise ArgumentError(f"on_failure: expected 'continue' or 'stop', got {on_failure!r}")
-        graph = gather(steps)
-        forced = graph.find([force] if isinstance(force, str) else force)
-        plan = look(graph, forced)
-        with self._client() as client:
-            drive = Drive(
-                graph,
-                plan,
-                forced,
-                client,
-                max_concurrent=self.max_concurrent,
-                stop_on_failure=on_failure == "stop",
-            )
-            outcomes = watch(drive.run, drive.halt, self.reporter)
-        results = Results(outcomes)
-        if any(isinstance(each.outcome, Failed) for each in outcomes.values()):
+        _check_one_of("on_failure", on_failure, OnFailure)
+        _check_one_of("on_drift", on_drift, OnDrift)
+        options = RunOptions(new_run_id(), self.max_concurrent, on_failure == "stop", on_drift)
+        with self._client() as client, capture():
+            drive = Drive(client, options)
+            if isinstance(steps, Iterator):
+                _check_plain_stream(force, select, dry_run)
+                drive.begin_stream(steps)
+            else:
+                graph, forced = _asked_for(steps, force, select)
+                plan = look(graph, forced, on_drift)
+                if dry_run:
+                    return results_there(graph, plan, self.reporter)
+                drive.begin(graph, plan)
+            results = watch(drive.run, drive.halt, self.reporter)
+        if results.counts.get(Failed):
             raise as_error(results)
         return results
+
+    def plan(
+        self,
+        steps: Iterable[StepSpec],
+        *,
+        force: Iterable[str] = (),
+        select: Iterable[str] = (),
+        on_drift: OnDrift = "warn",
+    ) -> RunPlan:
+        """What `run` would do, without doing it; arguments and errors are those of `run`."""
+        _check_one_of("on_drift", on_drift, OnDrift)
+        graph, forced = _asked_for(steps, force, select)
+        return plan_steps(graph, look(graph, forced, on_drift), self.max_concurrent)
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
@@ -100,3 +128,34 @@ class StepRunner:
                 yield own
             finally:
                 own.shutdown(wait=False)  # its jobs have ended, unless Ctrl-C came twice
+
+
+def new_run_id() -> str:
+    """An id that sorts by time."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+def _asked_for(
+    steps: Iterable[StepSpec], force: Iterable[str], chosen: Iterable[str]
+) -> tuple[StepGraph, frozenset[str]]:
+    """The graph with what is asked for as its targets, and the ids of the forced steps."""
+    graph = gather(steps)
+    forced = frozenset(graph.find([force] if isinstance(force, str) else force))
+    expressions = list(chosen)
+    if not expressions:
+        return graph, forced
+    found = select(graph, expressions, failed=lately_failed(graph), changed=changed(graph))
+    return replace(graph, targets=tuple(key for key in graph.order if key in found)), forced
+
+
+def _check_one_of(name: str, value: object, known: object) -> None:
+    if value not in get_args(known):
+        expected = " or ".join(map(repr, get_args(known)))
+        raise ArgumentError(f"{name}: expected {expected}, got {value!r}")
+
+
+def _check_plain_stream(force: Iterable[str], chosen: Iterable[str], dry_run: bool) -> None:
+    if list(force) or list(chosen) or dry_run:
+        raise ArgumentError(
+            "force, select and dry_run need all steps at once, and got an iterator: give them as list(steps)"
+        )

@@ -19,11 +19,33 @@ from treadle.fray import parked
 from treadle.kernel import carry
 
 T = TypeVar("T")
-_Events: TypeAlias = "SimpleQueue[Event | None]"
+_Events: TypeAlias = "SimpleQueue[list[Event]]"
+_NO_MORE: list[Event] = []
 
 
-def watch(work: Callable[[Reporter], T], halt: Callable[[], None], reporter: Reporter) -> T:
-    """Call `work(report)` in another thread, and `reporter` in this one with each event reported.
+class Outbox:
+    """Takes events from the thread that works; they reach the reporter when they are sent.
+
+    Waking another thread costs more than most of what is done for a short step, so events go in lots.
+    """
+
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._lot: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        """Keep an event for the next lot."""
+        self._lot.append(event)
+
+    def send(self) -> None:
+        """Nothing else is to be done for now: let the reporter have what there is."""
+        if self._lot:
+            self._events.put(self._lot)
+            self._lot = []
+
+
+def watch(work: Callable[[Outbox], T], halt: Callable[[], None], reporter: Reporter) -> T:
+    """Call `work(outbox)` in another thread, and `reporter` in this one with each event sent.
 
     When something breaks in here, such as Ctrl-C or an error of the reporter, `halt` is called, the
     work is waited for, and the exception goes on. A second Ctrl-C does not wait.
@@ -31,13 +53,16 @@ def watch(work: Callable[[Reporter], T], halt: Callable[[], None], reporter: Rep
     events: _Events = SimpleQueue()
     outcome: Future[T] = Future()
 
+    outbox = Outbox(events)
+
     def body() -> None:
         try:
-            outcome.set_result(work(events.put))
+            outcome.set_result(work(outbox))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that watches
             outcome.set_exception(error)
         finally:
-            events.put(None)
+            outbox.send()
+            events.put(_NO_MORE)
 
     try:
         _start(carry(body), events)
@@ -53,16 +78,17 @@ def _start(body: Callable[[], None], events: _Events) -> None:
     try:
         threading.Thread(target=body, name="treadle-run", daemon=True).start()
     except Exception:
-        events.put(None)  # no thread is to be had: nothing will come
+        events.put(_NO_MORE)  # no thread is to be had: nothing will come
         raise
 
 
 def _pass_on(events: _Events, reporter: Reporter) -> None:
-    while (event := _next(events)) is not None:
-        reporter(event)
+    while (lot := _next(events)) is not _NO_MORE:
+        for event in lot:
+            reporter(event)
 
 
-def _next(events: _Events) -> Event | None:
+def _next(events: _Events) -> list[Event]:
     with parked():
         while True:
             # An interrupt that strikes just before the wait is seen only when the wait ends.

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from treadle.execution.report import Event, RunPlanned
-from treadle.execution.watch import watch
+from treadle.execution.running.watch import watch
 
 STUBBORN = """
 import sys, time
 from pathlib import Path
 from treadle import StepRunner, StepSpec
 
-store = sys.argv[1]
+store, begun = sys.argv[1:]
 
 def body(path):
-    Path(path, "begun").touch()
+    Path(begun, Path(path).name).touch()
     time.sleep(60)
 
 StepRunner(2).run([StepSpec(f"s{n}", body, output_path_prefix=store) for n in range(6)])
@@ -29,8 +29,12 @@ StepRunner(2).run([StepSpec(f"s{n}", body, output_path_prefix=store) for n in ra
 
 @pytest.mark.timeout(30)
 def test_a_second_ctrl_c_does_not_wait_for_bodies_that_do_not_stop(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", STUBBORN, tmp_path], stderr=subprocess.PIPE)
-    while len(list(tmp_path.glob("*/*/begun"))) < 2:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN, tmp_path / "store", begun], stderr=subprocess.PIPE
+    )
+    while len(list(begun.iterdir())) < 2:
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
@@ -40,7 +44,7 @@ def test_a_second_ctrl_c_does_not_wait_for_bodies_that_do_not_stop(tmp_path: Pat
     _, errors = process.communicate(timeout=10)
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors
-    assert len(list(tmp_path.glob("*/*/begun"))) == 2, "nothing new was started"
+    assert len(list(begun.iterdir())) == 2, "nothing new was started"
 
 
 def test_events_come_in_order_and_the_result_after_them() -> None:

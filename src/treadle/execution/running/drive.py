@@ -1,0 +1,313 @@
+"""Work off the steps that have to run: the loop of the runner, driven by what comes into its inbox.
+
+One thread runs the loop and has this state for itself. Whatever happens elsewhere, a job that ends, a part
+of the steps that arrives, a wish to stop, puts a call into the inbox. Between two calls the loop starts what
+may start. Nothing is asked again and again, except for a lease of another process, which tells nobody.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from treadle.artifacts import missing_record
+from treadle.errors import StepError, StepTimeoutError
+from treadle.execution.drift import describe_drift
+from treadle.execution.freshness import OnDrift, Plan, look
+from treadle.execution.graph import StepGraph, gather
+from treadle.execution.path import critical_path, remaining, weights
+from treadle.execution.plan import known_seconds
+from treadle.execution.report import (
+    RunEnded,
+    RunPlanned,
+    RunStopping,
+    StepDrifted,
+    StepRetrying,
+    StepStarted,
+    StepWaiting,
+)
+from treadle.execution.results import Results, because
+from treadle.execution.running.agenda import Agenda
+from treadle.execution.running.ends import Ends
+from treadle.execution.running.execute import Served, Tried, describe
+from treadle.execution.running.feed import PART, Feed, Part
+from treadle.execution.running.jobs import Jobs
+from treadle.execution.running.journal import Journal
+from treadle.execution.running.presence import Presence
+from treadle.execution.running.ready import Ready
+from treadle.execution.running.recipes import Recipes
+from treadle.execution.running.unfinished import Unfinished, Unit
+from treadle.execution.running.verdict import Again, GiveUp, judge
+from treadle.execution.running.watch import Outbox
+from treadle.execution.step_spec import StepSpec
+from treadle.fray import Client, stop_requested
+from treadle.kernel import Failed, Skipped
+from treadle.storage.ledger import Held, Owner
+
+_LOOK_AHEAD = 2 * PART
+_FIRST_LOOK = 0.02
+_LONGEST_WAIT = 1.0
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run goes: its id, its bounds, and what it does about failure and drift."""
+
+    run: str
+    max_concurrent: int
+    stop_on_failure: bool
+    on_drift: OnDrift
+
+
+class Drive:
+    """One run on `client`. At most `max_concurrent` bodies run at once."""
+
+    def __init__(self, client: Client, options: RunOptions) -> None:
+        self._options = options
+        self._inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._units = Unfinished()
+        self._ready = Ready(client.resources())
+        self._agenda = Agenda()
+        self._presence = Presence()
+        self._journal = Journal(options.run)
+        self._jobs = Jobs(client, options.run, self._ready, self._agenda, self._post, self._settle)
+        self._failed: list[str] = []
+        self._later = 0  # steps that wait for a lease or for their next attempt
+        self._halted = threading.Event()
+        self._broken: BaseException | None = None
+        self._feed: Feed | None = None  # while there is more to come
+        self._asked = False
+        self._order: tuple[str, ...] = ()
+        self._recipes = Recipes()
+        self._report: Outbox
+        self._ends: Ends
+
+    def begin(self, graph: StepGraph, plan: Plan) -> None:
+        """Take up all steps before the run."""
+        self._order = graph.order
+        self._post(partial(self._admit, graph, plan))
+
+    def begin_stream(self, steps: Iterator[StepSpec]) -> None:
+        """Take up steps as they come."""
+        self._feed = Feed(steps, lambda part: self._post(partial(self._take_in, part)))
+        self._post(self._ask_for_more)
+
+    def run(self, report: Outbox) -> Results:
+        """Run to the end, telling `report`, and give how each step ended.
+
+        Raises:
+            StepError: this run is part of a step that was asked to stop, so that steps are left.
+            BaseException: what a stream of steps raised, or what is wrong with a step in it.
+        """
+        clock = time.perf_counter()
+        self._report, self._ends = report, Ends(report)
+        self._work_off()
+        if self._stopping():
+            self._stop()
+        else:
+            self._skip_rest()
+        results = self._ends.results(self._order)
+        self._journal.end(results.counts)
+        report(RunEnded(results.counts, time.perf_counter() - clock))
+        if self._broken is not None:
+            raise self._broken
+        if not self._halted.is_set() and (left := sum(u.key not in self._ends for u in self._units.units())):
+            raise StepError(f"the step that runs these steps was asked to stop; {left} of them did not run")
+        return results
+
+    def halt(self) -> None:
+        """From another thread: start nothing new, ask running steps to stop, and come to the end."""
+        self._halted.set()
+        self._post(lambda: None)
+
+    # The loop
+
+    def _post(self, call: Callable[[], object]) -> None:
+        """From any thread: let the loop make this call."""
+        self._inbox.put(call)
+
+    def _stopping(self) -> bool:
+        """Whether this run was halted, or is part of a step that was asked to stop."""
+        return self._halted.is_set() or self._broken is not None or stop_requested()
+
+    def _work_off(self) -> None:
+        while not self._stopping():
+            if (key := self._next()) is not None:
+                self._start(self._units[key])
+            elif self._idle():
+                return
+            else:
+                if self._inbox.empty():
+                    self._report.send()
+                with suppress(Empty):
+                    self._inbox.get(timeout=self._agenda.seconds_left())()
+                self._agenda.call_due()
+
+    def _idle(self) -> bool:
+        waits = self._jobs.units() or self._later or self._feed is not None or not self._inbox.empty()
+        return not waits and not self._blocked()
+
+    def _blocked(self) -> bool:
+        """Whether steps could run if a body that did not stop gave its place to them."""
+        return bool(len(self._jobs) and len(self._ready.frontier) and not self._is_over())
+
+    def _is_over(self) -> bool:
+        """Whether nothing new is to start, because a step failed."""
+        return self._options.stop_on_failure and bool(self._failed)
+
+    def _next(self) -> str | None:
+        full = len(self._jobs) >= self._options.max_concurrent
+        return None if full or self._is_over() else self._ready.next()
+
+    # Steps come in
+
+    def _take_in(self, part: Part) -> None:
+        self._asked = False
+        if isinstance(part, BaseException):
+            self._broken = part
+        elif part is None:
+            self._feed = None
+        else:
+            self._look_at(part)
+
+    def _look_at(self, part: list[StepSpec]) -> None:
+        try:
+            known = _Either(self._units, self._ends)
+            graph = gather(part, known)
+            self._recipes.check(graph.steps.values())
+            # What an earlier part had is looked at once more, so that these steps are compared with it.
+            before = (key for key in graph.order if key in known)
+            graph = replace(graph, targets=(*graph.targets, *before))
+            plan = look(graph, frozenset(), self._options.on_drift, self._units.keys())
+            self._admit(graph, plan)
+        except Exception as error:  # noqa: BLE001 - raised again by `run`, when what runs has been stopped
+            self._broken = error
+        self._ask_for_more()
+
+    def _ask_for_more(self) -> None:
+        if self._feed is not None and not self._asked and len(self._ready.frontier) < _LOOK_AHEAD:
+            self._asked = True
+            self._feed.ask()
+
+    def _admit(self, graph: StepGraph, plan: Plan) -> None:
+        needs = self._units.add(graph, plan)
+        names = {key: graph.steps[key].name for key in needs}
+        known = known_seconds(graph.steps[key] for key in needs)
+        weight = weights(names, known)
+        left = remaining(needs, weight)
+        self._ready.add({key: graph.steps[key] for key in needs}, needs, left)
+        self._journal.begin({str(step.output_path_prefix) for step in graph.steps.values()})
+        cached = [key for key in plan.done if key not in self._ends]
+        path = critical_path(needs, left) if known else ()
+        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path))
+        for key, drift in plan.drifted.items():
+            if self._options.on_drift == "warn":
+                step = graph.steps[key]
+                self._report(StepDrifted(key, step.name, describe_drift(step, drift)))
+        for key in cached:
+            self._ends.cached(graph.steps[key], plan.done[key])
+            self._presence.saw(graph.steps[key], plan.done[key])
+
+    # Steps run
+
+    def _start(self, unit: Unit) -> None:
+        if (gone := self._presence.gone(unit.builds)) is not None:
+            self._ready.give(unit.key)
+            self._fail(unit, missing_record(gone))
+            return
+        if unit.looks == 0:
+            self._report(StepStarted(unit.key, unit.step.name, unit.attempt))
+        try:
+            self._jobs.start(unit)
+        except Exception as error:  # noqa: BLE001 - a step that cannot be handed over is a failed step
+            self._ready.give(unit.key)
+            self._fail(unit, error)
+
+    def _settle(self, unit: Unit, tried: Tried) -> None:
+        """Take up what an attempt brought that has ended."""
+        match judge(unit, tried):
+            case Served() as served:
+                self._finish(unit, served)
+            case Held(owner=owner):
+                self._wait(unit, owner)
+            case Again() as again if not self._stopping():
+                self._try_again(unit, again)
+            case Again(error=error) | GiveUp(error=error) as end:
+                self._fail(unit, error, end.started, end.seconds)
+
+    def _finish(self, unit: Unit, served: Served) -> None:
+        self._units.done(unit.key, served.head)
+        self._ready.done(unit.key)
+        self._presence.saw(unit.step, served.head)
+        self._ends.done(unit.step, served, str(unit.reason), unit.attempt)
+        self._ask_for_more()
+
+    def _wait(self, unit: Unit, owner: Owner) -> None:
+        if unit.looks == 0:
+            self._report(StepWaiting(unit.key, unit.step.name, owner))
+        delay = min(_FIRST_LOOK * 2**unit.looks, _LONGEST_WAIT)
+        unit.looks += 1
+        self._start_later(unit, delay)
+
+    def _try_again(self, unit: Unit, again: Again) -> None:
+        unit.looks = 0
+        unit.late = False
+        if again.lost:
+            unit.losses += 1
+        else:
+            unit.attempt += 1
+        self._report(StepRetrying(unit.key, unit.step.name, unit.attempt, again.delay, again.error))
+        self._start_later(unit, again.delay)
+
+    def _start_later(self, unit: Unit, delay: float) -> None:
+        self._later += 1
+        self._agenda.after(delay, partial(self._start_now, unit))
+
+    def _start_now(self, unit: Unit) -> None:
+        self._later -= 1
+        self._ready.again(unit.key)
+
+    def _fail(
+        self, unit: Unit, error: BaseException, started: datetime | None = None, seconds: float = 0.0
+    ) -> None:
+        self._failed.append(unit.key)
+        self._ready.frontier.lose(unit.key)
+        if started is None or isinstance(error, StepTimeoutError):  # else the attempt itself has noted it
+            self._journal.note([unit], "failed", [describe(error)])
+        self._ends.failed(unit.step, Failed(error), unit.attempt, started, seconds)
+
+    # The end
+
+    def _skip_rest(self) -> None:
+        """What never ran, last, when all the culprits are known."""
+        culprits, failed = self._ready.frontier.culprits(), tuple(self._failed)
+        left = [unit for unit in self._units.units() if unit.key not in self._ends]
+        skipped = [Skipped(culprits.get(unit.key, failed)) for unit in left]
+        self._journal.note(left, "skipped", map(because, skipped))
+        for unit, outcome in zip(left, skipped, strict=True):
+            self._ends.skipped(unit.step, outcome)
+
+    def _stop(self) -> None:
+        if self._feed is not None:
+            self._feed.stop()
+        self._report(RunStopping(tuple(unit.step.name for unit in self._jobs.units())))
+        self._report.send()
+        self._jobs.stop()
+        left = [unit for unit in self._units.units() if unit.key not in self._ends]
+        self._journal.note(left, "cancelled", ["the run was stopped before it began"] * len(left))
+
+
+class _Either:
+    """Steps that this run knows: they need not be gathered again."""
+
+    def __init__(self, *containers: Container[str]) -> None:
+        self._containers = containers
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in each for each in self._containers)

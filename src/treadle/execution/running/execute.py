@@ -1,0 +1,244 @@
+"""One attempt at one step, in written order.
+
+1. refuse a place given by hand that holds what no step has made
+2. claim the step: it has one owner, among threads, processes and machines
+3. when somebody committed a build since the plan was made, see whether it serves
+4. run `fn(folder)` in an empty folder of this attempt
+5. list and hash the files
+6. commit: the folder becomes the output and the record stands, both or neither
+7. give back the folder and the claim
+
+An attempt that finds another owner ends at 2 and says so. One that loses its claim on the way, because
+this process was paused or cut off for long, is asked to stop, and cannot commit.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from treadle.artifacts import (
+    Artifact,
+    Json,
+    RecordBody,
+    RecordHead,
+    Store,
+    code_hash,
+    encode_value,
+    open_store,
+    type_name,
+)
+from treadle.artifacts.logs import keep_log, log_file
+from treadle.artifacts.provenance import capture
+from treadle.artifacts.workplace import WorkFolder
+from treadle.errors import ArtifactError, LeaseLostError, StepError
+from treadle.execution.freshness import built_from, standing
+from treadle.execution.running.hold import Hold
+from treadle.execution.running.inside import check_outside, inside
+from treadle.execution.running.step_log import step_log
+from treadle.execution.step_spec import StepSpec
+from treadle.fray import stop_requested
+from treadle.kernel import Cached, Done, Failed, Unwind, add_note
+from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, Held
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One attempt: number `attempt` (from 1) at `step` in the run `run`.
+
+    `builds` are those of the dependencies (step id -> build), `known` is the number of the newest build
+    that the plan knows of. A `forced` task runs though its step is done.
+    """
+
+    step: StepSpec
+    builds: Mapping[str, str]
+    run: str
+    attempt: int = 1
+    known: int = 0
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The step is done: by this attempt, or by somebody else a moment before."""
+
+    outcome: Done | Cached
+    head: RecordHead
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The attempt failed; with `started`, it has been noted in the ledger."""
+
+    outcome: Failed
+    started: datetime | None = None
+    seconds: float = 0.0
+
+
+Tried: TypeAlias = Served | Broken | Held
+"""What came of an attempt; held is a step that another owner has."""
+
+
+def attempt(task: Task) -> Tried:
+    """Carry the task out; what it raises becomes its outcome."""
+    started: datetime | None = None
+    clock = time.perf_counter()
+    try:
+        store = open_store(str(task.step.output_path_prefix))
+        hold = Hold(task.step)
+        left = _check_free(task, store)
+        claim = store.ledger.claim(store.place(task.step.output_path), hold.lose, task.run)
+        if isinstance(claim, Held):
+            return claim
+        started = datetime.now(UTC)
+        return _execute(task, store, claim, hold, left, clock)
+    except BaseException as error:  # noqa: BLE001 - the outcome, raised at the end of the run
+        add_note(error, f"in step {task.step.id}, output folder {task.step.output_path}")
+        return Broken(Failed(error), started, time.perf_counter() - clock)
+
+
+def _execute(task: Task, store: Store, claim: Claim, hold: Hold, left: bool, clock: float) -> Served:
+    step = task.step
+    with Unwind() as unwind:
+        unwind.push(store.ledger.release, claim)
+        if left and claim.number == 1:
+            shutil.rmtree(step.output_path)
+        if claim.number > task.known + 1 and not task.forced:
+            head = standing(step)
+            if head is not None and built_from(head, task.builds):
+                return Served(Cached(Artifact(store.folder(step.output_path, head))), head, 0.0)
+        head = _build(task, store, claim, hold)
+        unwind.release()  # the commit has given up the claim
+        artifact = Artifact(store.folder(step.output_path, head))
+        return Served(Done(artifact), head, time.perf_counter() - clock)
+
+
+def _build(task: Task, store: Store, claim: Claim, hold: Hold) -> RecordHead:
+    work = store.workplace.open(task.step.output_path)
+    with Unwind() as unwind:
+        unwind.push(work.close)
+        started, clock = datetime.now(UTC).isoformat(), time.perf_counter()
+        try:
+            return _make(task, store, claim, work, started, clock)
+        except BaseException as raised:  # noqa: BLE001 - it is what is raised, or the cause of that
+            error = hold.explain(raised)
+            # Whether or not the ledger can take the note, this is what went wrong.
+            unwind.push(store.ledger.release, claim, _note(task, claim, started, clock, error))
+            raise error  # noqa: B904
+
+
+def _make(task: Task, store: Store, claim: Claim, work: WorkFolder, started: str, clock: float) -> RecordHead:
+    step = task.step
+    value = _call(task, store, work.path)
+    files = () if step.source else work.files()
+    head = RecordHead(
+        build=secrets.token_hex(16),
+        step_id=step.id,
+        name=step.name,
+        fingerprint=step.hash_id,
+        code_hash=code_hash(step.fn) if step.fn else "",
+        deps=dict(task.builds),
+        files=files,
+        location=step.source or work.location,
+        started=started,
+        seconds=time.perf_counter() - clock,
+    )
+    body = _body(task, value, work.path)
+    store.commit(claim, step.output_path, head, body, _note(task, claim, started, clock, None), work)
+    return head
+
+
+def _call(task: Task, store: Store, work: str) -> object:
+    step = task.step
+    if step.fn is None:  # data that is there already
+        return None
+    place = store.place(step.output_path)
+    with Unwind() as unwind:
+        unwind.push(keep_log, store.prefix, place, task.run, task.attempt)
+        log = log_file(store.prefix, place, task.run, task.attempt)
+        with step_log(log, step.name, task.attempt), inside(step):
+            return step.fn(work)
+
+
+def _body(task: Task, value: object, work: str) -> RecordBody:
+    origin = capture(task.run)
+    return RecordBody(
+        value=_kept(task.step, value, work),
+        config_text=task.step.config_text,
+        artifact_type=type_name(type(value)) if isinstance(value, Artifact) else "",
+        attempts=task.attempt,
+        run=task.run,
+        host=origin.host,
+        treadle=origin.treadle,
+        commit=origin.commit,
+        dirty=origin.dirty,
+        lock=origin.lock,
+    )
+
+
+def _kept(step: StepSpec, value: object, work: str) -> Json:
+    try:
+        return encode_value(value, work)
+    except ArtifactError as error:
+        raise ArtifactError(f"step {step.id} returned what cannot be kept: {error}") from error
+
+
+def _note(task: Task, claim: Claim, started: str, clock: float, error: BaseException | None) -> AttemptNote:
+    return AttemptNote(
+        run=task.run,
+        step_id=task.step.id,
+        name=task.step.name,
+        place=claim.place,
+        attempt=task.attempt,
+        outcome=_word(error),
+        reason="" if error is None else describe(error),
+        started=started,
+        seconds=time.perf_counter() - clock,
+    )
+
+
+def _word(error: BaseException | None) -> AttemptOutcome:
+    if error is None:
+        return "done"
+    if isinstance(error, LeaseLostError):
+        return "lost"
+    return "cancelled" if stop_requested() else "failed"
+
+
+def describe(error: BaseException) -> str:
+    """`Type: message`, also for an exception that fails to give its message."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed
+        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
+
+
+def _check_free(task: Task, store: Store) -> bool:
+    """Whether a place given by hand holds what an attempt left there that died before it could commit.
+
+    Raises:
+        StepError: it holds what no step has made, and what nobody could make again; or the step is run from
+            inside itself.
+    """
+    step = task.step
+    check_outside(step)
+    if step.override_output_path is None:
+        return False
+    folder, place = Path(step.output_path), store.place(step.output_path)
+    if task.known or store.ledger.builds(place):
+        return False
+    if not folder.is_file() and not (folder.is_dir() and any(folder.iterdir())):
+        return False
+    if store.ledger.owners([place]):  # whoever has a lease found the place free when it began
+        return True
+    raise StepError(
+        f"step {step.id}: override_output_path: expected a new or empty folder, got {folder}, which "
+        "holds what no step has made; move that away, or give the step another place"
+    )

@@ -1,0 +1,154 @@
+"""Each step's own log: what its body prints and logs, line by line, in a file of its own.
+
+    with capture():                                   # around a run; see `capture.py`
+        with step_log("logs/train.log", "train", 1):  # around one attempt of a body
+            print("hello")
+
+    logs/train.log    2026-11-29T22:36:29.123Z train#1 stdout | hello
+    terminal          train | hello
+
+Which body runs is a context variable, so the threads that a body starts by `kernel.carry` belong to it.
+What child processes write is not heard: they write to the file descriptors.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import threading
+from collections.abc import Iterable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TextIO, TypeAlias
+
+Kind: TypeAlias = Literal["stdout", "stderr", "log"]
+
+_running: ContextVar[StepLog | None] = ContextVar("log of the running step", default=None)
+# One for all, since whole lines must not mix on the terminal. Reentrant, since a signal handler or a
+# finaliser may print in the middle of a write.
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# A thread that holds the lock at a fork is not there in the child, which would wait for ever.
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def listening() -> StepLog | None:
+    """The log that hears what is written here and now; None outside of a body."""
+    log = _running.get()
+    return log if log is not None and not log.closed else None
+
+
+def step_log(path: str | os.PathLike[str], name: str, attempt: int, *, echo: bool = True) -> StepLog:
+    """A `with` block in which what is printed and logged goes to the file `path`, while a `capture` is on.
+
+    The file, and the folders above it, are made at the first line; later attempts are appended. With
+    `echo` each line also goes where it would have gone without treadle, as `NAME | text`.
+
+    Raises:
+        OSError: on the first line or a later one, the file cannot be written.
+    """
+    return StepLog(path, name, attempt, echo=echo)
+
+
+class StepLog:
+    """One attempt of a body; see `step_log`. Lines of different streams do not mix, even when unfinished."""
+
+    __slots__ = ("_attempt", "_file", "_lines", "_token", "closed", "echo", "name", "path")
+
+    def __init__(self, path: str | os.PathLike[str], name: str, attempt: int, *, echo: bool) -> None:
+        self.path = path
+        self.name = name
+        self.echo = echo
+        self.closed = False
+        self._attempt = attempt
+        self._lines: dict[Kind, Lines] = {}
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _running.set(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _running.reset(self._token)
+        with _lock:
+            try:
+                for stream, lines in self._lines.items():
+                    self._put(stream, lines.rest(), lines.sink)
+            finally:
+                self.closed = True
+                if self._file is not None:
+                    self._file.close()
+
+    def write(self, kind: Kind, piece: str | bytes, sink: TextIO | None) -> None:
+        """Take a piece of output; the lines that it completes are written. They are echoed to `sink`."""
+        with _lock:
+            if self.closed:  # a thread that outlives its body, and was just too late
+                return
+            lines = self._lines.setdefault(kind, Lines())
+            lines.sink = sink
+            self._put(kind, lines.feed(piece), sink)
+
+    def _put(self, kind: Kind, lines: Iterable[str], sink: TextIO | None) -> None:
+        for line in lines:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+            file = self._file = self._file or self._opened()
+            file.write(f"{now}Z {self.name}#{self._attempt} {kind} | {line}\n")
+            file.flush()  # whoever follows the file sees each line, and a killed step loses none
+            if self.echo and sink is not None:
+                outside(sink, f"{self.name} | {line}\n")
+
+    def _opened(self) -> TextIO:
+        path = Path(self.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+class Lines:
+    r"""Pieces in, whole lines out. After `\r` a line is written over, so its last state is what counts.
+
+    Bytes are text in UTF-8, and get replacement marks where they are not.
+    """
+
+    def __init__(self) -> None:
+        self.sink: TextIO | None = None
+        self._pieces: list[str] = []
+        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+
+    def feed(self, piece: str | bytes) -> list[str]:
+        """The lines that `piece` completes."""
+        text = piece if isinstance(piece, str) else self._decode(piece)
+        if "\n" not in text and "\r" not in text:
+            self._pieces.append(text)
+            return []
+        *whole, rest = "".join((*self._pieces, text)).split("\n")
+        self._pieces = [_last_state(rest) + "\r" * rest.endswith("\r")]
+        return [_last_state(line) for line in whole]
+
+    def rest(self) -> list[str]:
+        """The unfinished line, if there is one."""
+        line = _last_state("".join(self._pieces))
+        self._pieces = []
+        return [line] if line.strip() else []
+
+
+def _last_state(line: str) -> str:
+    return next((state for state in reversed(line.split("\r")) if state), "")
+
+
+def outside(sink: TextIO, text: str) -> None:
+    """Write as nobody's body: the sink may lead, by way of a progress display, to another layer of ours."""
+    token = _running.set(None)
+    try:
+        sink.write(text)
+    finally:
+        _running.reset(token)
