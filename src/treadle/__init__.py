@@ -10,29 +10,49 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from treadle.artifacts import Artifact
-    from treadle.execution import StepRunner, StepSpec
-    from treadle.experiment import Runtime, StepContext, lower, run, step
+    from treadle.execution import (
+        ArtifactStep,
+        Retry,
+        Runtime,
+        StepContext,
+        StepRunner,
+        StepSpec,
+        Versions,
+        adopt,
+        lower,
+        remote,
+        step,
+        sweep,
+    )
+    from treadle.experiment import plan, run
 
 __version__ = "0.1.0"
 
-__all__ = ["Artifact", "Runtime", "StepContext", "StepRunner", "StepSpec", "lower", "run", "step"]
+__all__ = [
+    "Artifact",
+    "ArtifactStep",
+    "Retry",
+    "Runtime",
+    "StepContext",
+    "StepRunner",
+    "StepSpec",
+    "Versions",
+    "adopt",
+    "lower",
+    "plan",
+    "remote",
+    "run",
+    "step",
+    "sweep",
+]
 
-_ROOMS = {
-    "Artifact": "treadle.artifacts",
-    "Runtime": "treadle.experiment",
-    "StepContext": "treadle.experiment",
-    "StepRunner": "treadle.execution",
-    "StepSpec": "treadle.execution",
-    "lower": "treadle.experiment",
-    "run": "treadle.experiment",
-    "step": "treadle.experiment",
-}
+_ROOMS = {"Artifact": "artifacts", "plan": "experiment", "run": "experiment"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _ROOMS:
+    if name not in __all__:
         raise AttributeError(f"module 'treadle' has no attribute {name!r}")
-    return getattr(importlib.import_module(_ROOMS[name]), name)
+    return getattr(importlib.import_module(f"treadle.{_ROOMS.get(name, 'execution')}"), name)
 
 
 def __dir__() -> list[str]:

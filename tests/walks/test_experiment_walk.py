@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from treadle.artifacts import open_store
+
 MY_EXPERIMENT = """
 from pathlib import Path
 
-from treadle import Artifact, step
-from treadle.experiment import StepContext
+from treadle import Artifact, StepContext, step
 
 
 @step
@@ -90,10 +91,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("my_experiment", None)
 
 
-def records(project: Path) -> dict[str, int]:
-    """The records of the store and when they were written."""
-    found = (project / "store").rglob(".record.json")
-    return {path.relative_to(project / "store").parts[0]: path.stat().st_mtime_ns for path in found}
+def records(project: Path) -> dict[str, str]:
+    """Which build of each step of the store stands (name -> build)."""
+    store = open_store(str(project / "store"))
+    heads = [store.head(entry) for entry in store.ledger.places()]
+    return {head.name: head.build for head in heads}
 
 
 def test_the_examples_run_as_they_are_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

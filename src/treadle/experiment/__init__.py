@@ -1,6 +1,28 @@
-"""Experiments: lazy steps, lowered and run."""
+"""Experiments: lazy steps, lowered, planned and run."""
 
-from treadle.execution import Handle, Runtime, StepContext, lower, step
-from treadle.experiment.run import run
+from treadle.execution import (
+    ArtifactStep,
+    Handle,
+    Runtime,
+    StepContext,
+    Versions,
+    adopt,
+    lower,
+    step,
+    sweep,
+)
+from treadle.experiment.run import plan, run
 
-__all__ = ["Handle", "Runtime", "StepContext", "lower", "run", "step"]
+__all__ = [
+    "ArtifactStep",
+    "Handle",
+    "Runtime",
+    "StepContext",
+    "Versions",
+    "adopt",
+    "lower",
+    "plan",
+    "run",
+    "step",
+    "sweep",
+]

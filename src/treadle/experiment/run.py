@@ -4,43 +4,95 @@
 2. the runner gathers the graph and checks it, before any effect
 3. it looks which steps are done: their records say so
 4. a `Frontier` gives out the others as they become ready, and the fray client runs them
-5. `execute` carries one out: lease, look again, clear, run, record last
+5. `execute` carries one out: claim, run, commit
 6. the results read the values of the steps from the records
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 from treadle.errors import ArgumentError
-from treadle.execution import Handle, OnFailure, Reporter, Results, StepRunner, StepSpec, lower
+from treadle.execution import Handle, OnDrift, OnFailure, Reporter, Results, RunPlan, StepRunner, StepSpec
+from treadle.execution.handles.versions import Versions
+from treadle.execution.lazy import lower
+from treadle.execution.report import VersionsUnused, log_event
 from treadle.fray import Client
+
+AnyStep: TypeAlias = Handle[Any] | StepSpec
+Prefix: TypeAlias = str | os.PathLike[str] | None
 
 
 def run(
-    *handles: Handle[Any] | StepSpec,
-    prefix: str | os.PathLike[str] | None = None,
+    *handles: AnyStep | Iterator[AnyStep],
+    prefix: Prefix = None,
     max_concurrent: int = 8,
     fray_client: Client | None = None,
     reporter: Reporter | None = None,
     force: Iterable[str] = (),
+    select: Iterable[str] = (),
     on_failure: OnFailure = "continue",
+    on_drift: OnDrift = "warn",
+    versions: Versions | None = None,
 ) -> Results:
     """Run these steps and what they need, in the store `prefix` (see `find_prefix`), except what is done.
 
-    `results[handle.id]` is what the step returned. The other arguments, and the errors raised, are
-    those of `StepRunner` and of its `run`.
+    `results[handle.id]` is what the step returned. One iterator in place of the handles is taken from as
+    the run goes on. `versions` are those of the steps that have none of their own. The other arguments, and
+    the errors raised, are those of `StepRunner` and of its `run`.
     """
-    specs = [_lowered(place, each, prefix) for place, each in enumerate(handles)]
-    runner = StepRunner(max_concurrent, fray_client, reporter=reporter)
-    return runner.run(specs, force=force, on_failure=on_failure)
+    report = reporter or log_event
+    runner = StepRunner(max_concurrent, fray_client, reporter=report)
+    steps = lowered(handles, prefix, versions)
+    if isinstance(steps, list):
+        _tell_unused(versions, report)
+    results = runner.run(steps, force=force, select=select, on_failure=on_failure, on_drift=on_drift)
+    if not isinstance(steps, list):  # only now is it known which steps came
+        _tell_unused(versions, report)
+    return results
 
 
-def _lowered(place: int, step: object, prefix: str | os.PathLike[str] | None) -> StepSpec:
+def plan(
+    *handles: AnyStep | Iterator[AnyStep],
+    prefix: Prefix = None,
+    max_concurrent: int = 8,
+    reporter: Reporter | None = None,
+    force: Iterable[str] = (),
+    select: Iterable[str] = (),
+    on_drift: OnDrift = "warn",
+    versions: Versions | None = None,
+) -> RunPlan:
+    """What `run` would do with the same arguments, without doing it; an iterator is listed to its end."""
+    runner = StepRunner(max_concurrent)
+    steps = list(lowered(handles, prefix, versions))
+    _tell_unused(versions, reporter or log_event)
+    return runner.plan(steps, force=force, select=select, on_drift=on_drift)
+
+
+def lowered(
+    handles: Iterable[AnyStep | Iterator[AnyStep]], prefix: Prefix = None, versions: Versions | None = None
+) -> list[StepSpec] | Iterator[StepSpec]:
+    """The specs of these steps: a list, or an iterator where the only one of `handles` is an iterator.
+
+    Raises:
+        ArgumentError: something is no step; and see `lower`.
+    """
+    given = list(handles)
+    if len(given) == 1 and isinstance(given[0], Iterator):
+        return (_lowered(place, each, prefix, versions) for place, each in enumerate(given[0]))
+    return [_lowered(place, each, prefix, versions) for place, each in enumerate(given)]
+
+
+def _lowered(place: int, step: object, prefix: Prefix, versions: Versions | None) -> StepSpec:
     if isinstance(step, StepSpec):
         return step
     if isinstance(step, Handle):
-        return lower(step, prefix)
+        return lower(step, prefix, versions=versions)
     raise ArgumentError(f"handles[{place}]: expected a handle or a StepSpec, got {step!r}")
+
+
+def _tell_unused(versions: Versions | None, report: Reporter) -> None:
+    if versions is not None and versions.unused:
+        report(VersionsUnused(versions.unused))
