@@ -84,7 +84,7 @@ def test_help_loads_no_command_and_nothing_heavy(tmp_path: Path) -> None:
     [
         (["run", "words.yaml", "--bogus"], "--bogus"),
         (["walk"], "walk"),
-        (["run"], "MANIFEST"),
+        (["run"], "TARGET"),
         (["run", "missing.yaml"], "missing.yaml"),
         (["run", "words.yaml", "--param", "texts"], "expected NAME=VALUE"),
         (["run", "words.yaml", "--param", "text=x"], "did you mean 'texts'"),

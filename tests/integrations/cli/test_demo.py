@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def kill_in(step: str, folder: Path, after: float) -> None:
     process = demo(folder)
     assert process.stdout is not None
     for line in process.stdout:
-        if f"{step}  started" in line:
+        if re.search(rf"\b{step}-\w+  started", line):
             break
     else:
         pytest.fail(f"{step} never started")
@@ -53,12 +54,12 @@ def kill_in(step: str, folder: Path, after: float) -> None:
 
 
 def artifacts(folder: Path) -> dict[str, str]:
-    """Every file of the store and its checksum; records hold times, and locks nothing."""
+    """Every file of an output and its checksum; what treadle keeps for itself holds times."""
     store = folder / "store"
     return {
         str(path.relative_to(store)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(store.rglob("*"))
-        if path.is_file() and path.name != ".record.json" and path.suffix != ".lock"
+        if path.is_file() and ".treadle" not in path.parts
     }
 
 

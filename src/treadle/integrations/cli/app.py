@@ -6,6 +6,7 @@ strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows th
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -18,6 +19,21 @@ from treadle.errors import TreadleError, UsageError
 
 INTERRUPTED = 130
 
+COMMANDS = {
+    "run": "Run an experiment or a manifest.",
+    "plan": "Show what a run would do, and change nothing.",
+    "why": "Say why a step would run or be served.",
+    "graph": "Draw the steps of an experiment.",
+    "ls": "List the steps of a store.",
+    "show": "Show the record of a step.",
+    "logs": "Print what a step printed and logged.",
+    "history": "List the runs of a store, or what became of a step.",
+    "diff": "Say what differs between two builds, or two steps.",
+    "verify": "Look whether all files and records are whole.",
+    "gc": "Say what in a store nobody needs, and remove it.",
+    "forget": "Have a step built anew by the next run.",
+    "demo": "Turn 233 speeches into a labelled topic map, on one HTML page.",
+}
 _HERE = "treadle.integrations.cli"
 
 
@@ -25,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (those of the process when None) and return the exit code."""
     # See docs/decisions/0005-one-thread-per-product.md.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _say_whatever_comes()
     try:
         build_app()(arguments, exit_on_error=False)
     except CycloptsError:  # it has been printed, with the usage
@@ -47,18 +64,22 @@ def build_app() -> App:
         result_action="return_none",
         suppress_keyboard_interrupt=False,
     )
-    app.command(
-        f"{_HERE}.demo:demo",
-        name="demo",
-        help="Turn 233 speeches into a labelled topic map, on one HTML page.",
-    )
-    app.command(f"{_HERE}.run:run", name="run", help="Run a manifest.")
+    for name, text in COMMANDS.items():
+        # A version is also an option of some commands; that of the package is asked for before them.
+        app.command(f"{_HERE}.{name}:{name}", name=name, help=text, version_flags=())
     manifest = App(name="manifest", help="Look at manifests without running them.")
     manifest.command(
         f"{_HERE}.manifest:check", name="check", help="Say what is wrong with a manifest, or ok."
     )
     app.command(manifest)
     return app
+
+
+def _say_whatever_comes() -> None:
+    """A name that the encoding of the terminal cannot write is no reason to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _failed(message: str, code: int) -> int:

@@ -9,10 +9,10 @@ from rich.console import Console
 from treadle.engine import catalog
 from treadle.experiment import run
 from treadle.experiment.recipes import topic_map
+from treadle.extras import check_extra
 from treadle.integrations.progress import Progress
 from treadle.integrations.report import write_report
 from treadle.integrations.report.collect import collect
-from treadle.kernel import check_extra
 
 CORPUS_NOTE = (
     "The texts are works of the government of the United States and in the public domain. They were compiled "
@@ -43,7 +43,7 @@ def demo(
     # Asked for first, since they are wanted only by the last steps.
     check_extra("demo", "the demo", "sklearn", *catalog.PACKAGES)
     parts = topic_map(topics=topics).handles()
-    with Progress() as progress:
+    with Progress(max_concurrent=max_concurrent) as progress:
         results = run(*parts.values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
     steps = {part: handle.id for part, handle in parts.items()}
     write_report(collect(steps, results, corpus_note=CORPUS_NOTE), report)

@@ -1,4 +1,4 @@
-"""The option `--param NAME=VALUE`, shared by the commands that take a manifest."""
+"""Options of the form NAME=VALUE, shared by the commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from treadle.errors import ArgumentError
 
 
-def parse_params(params: Sequence[str]) -> dict[str, str]:
+def parse_params(params: Sequence[str], option: str = "--param") -> dict[str, str]:
     """("a=1", "b=x=y") -> {"a": "1", "b": "x=y"}; the manifest's types are applied later.
 
     Raises:
@@ -17,8 +17,8 @@ def parse_params(params: Sequence[str]) -> dict[str, str]:
     for param in params:
         name, equals, value = param.partition("=")
         if not (name and equals):
-            raise ArgumentError(f"--param {param!r}: expected NAME=VALUE")
+            raise ArgumentError(f"{option} {param!r}: expected NAME=VALUE")
         if name in parsed:
-            raise ArgumentError(f"--param {name}: given twice, as {parsed[name]!r} and as {value!r}")
+            raise ArgumentError(f"{option} {name}: given twice, as {parsed[name]!r} and as {value!r}")
         parsed[name] = value
     return parsed

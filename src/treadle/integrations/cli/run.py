@@ -1,101 +1,59 @@
-"""`treadle run`: run one manifest and say what became of its rows."""
+"""`treadle run`: run the steps of an experiment, or one manifest."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from treadle.errors import RunError
-from treadle.integrations.cli.params import parse_params
-from treadle.manifest import read_manifest
-from treadle.processing.compile import quarantine_path, safe_name
-from treadle.processing.context import UNBOUND, RunContext
-from treadle.processing.dispatch import run_from_manifest
-from treadle.processing.job import RunOutcome
+from treadle.errors import ArgumentError
+from treadle.integrations.cli.options import RUNNING, Running, Several
 
-RUNS = Path(".treadle") / "runs"
-"""Where outputs go by default: a folder per step, in it one per run."""
+_MANIFEST = (".yaml", ".yml")
 
 
 def run(
-    manifest: Path,
+    target: str,
     /,
     *,
-    param: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    param: Annotated[Several, Parameter(negative="", show_default=False)] = (),
     output: str | None = None,
     step_id: str | None = None,
+    options: Annotated[Running, Parameter(name="*")] = RUNNING,
 ) -> None:
-    """Run a manifest.
+    """Run an experiment or a manifest.
 
     Parameters
     ----------
-    manifest
-        The manifest, a YAML file.
+    target
+        An experiment: FILE.py, FILE.py:NAME or MODULE:NAME. Or a manifest: FILE.yaml.
     param
-        A parameter of the manifest, as NAME=VALUE; may be given several times.
+        Manifest only: one of its parameters, as NAME=VALUE; may be repeated.
     output
-        The folder, or fsspec URL, that ${run.output} stands for; a new folder under .treadle/runs by default.
+        Manifest only: what ${run.output} stands for, a folder or URL; by default a new one in .treadle/runs.
     step_id
-        The step that the manifest has to be for; not checked by default.
+        Manifest only: the step that it has to be for; not checked by default.
     """
-    params = parse_params(param)
-    described = read_manifest(manifest, params, UNBOUND)
-    ctx = RunContext.create(
-        described.step_id if step_id is None else step_id,
-        RUNS if output is None else output,
-        integration="cli",
-        params=params,
-    )
-    if output is None:
-        ctx = replace(ctx, output_root=os.fspath(RUNS / safe_name(ctx.step_id) / ctx.run_id))
-    try:
-        outcome = run_from_manifest(manifest, ctx)
-    except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
-        raise RunError(
-            f"the code of this run called sys.exit({error.code!r}); let it return instead"
-        ) from error
-    tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
+    own = {"--param": param or None, "--output": output, "--step-id": step_id}
+    if target.endswith(_MANIFEST):
+        _refuse(target, "a manifest", options.given(), "experiments")
+        # Here: each kind of target brings its own half of the package with it.
+        from treadle.integrations.cli.run_manifest import run_manifest
+
+        run_manifest(Path(target), param, output, step_id)
+    else:
+        _refuse(
+            target, "an experiment", [name for name, value in own.items() if value is not None], "manifests"
+        )
+        from treadle.integrations.cli.run_experiment import run_experiment
+
+        run_experiment(target, options)
 
 
-def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: bool) -> None:
-    """Print the account of a run, where its outputs are, and what to look at next.
-
-    `quarantine` says whether rejected rows were kept.
-    """
-    counters = outcome.counters
-    _say(console, f"{ctx.step_id} finished in {outcome.seconds:.1f} s")
-    _say(
-        console,
-        f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
-        f"+ {counters.rejected:,} rejected",
-    )
-    if outcome.outputs:
-        console.print(_outputs(outcome))
-    if counters.rejected and quarantine:
-        _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
-    elif outcome.outputs:
-        first = next(iter(outcome.outputs.values()))
-        _say(console, f"next: columns and checksums of an output are in {first.path}/_manifest.json")
-
-
-def _outputs(outcome: RunOutcome) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("output")
-    table.add_column("rows", justify="right")
-    table.add_column("files", justify="right")
-    table.add_column("path", overflow="fold")
-    for name, output in sorted(outcome.outputs.items()):
-        table.add_row(Text(name), f"{output.rows:,}", f"{len(output.files):,}", Text(output.path))
-    return table
-
-
-def _say(console: Console, line: str) -> None:
-    # Soft wrap and no markup: a path stays one line, whatever it holds.
-    console.print(line, soft_wrap=True, markup=False, highlight=False)
+def _refuse(target: str, kind: str, given: list[str], others: str) -> None:
+    if given:
+        raise ArgumentError(
+            f"{target} is {kind}, and {', '.join(given)} is for {others} only; leave it out "
+            "(treadle run --help)"
+        )

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from treadle import __version__
-from treadle.artifacts import read_record
+from treadle.artifacts import missing_record, open_store
 from treadle.domain.growth import heaps_fit
-from treadle.errors import ArtifactError
 from treadle.execution.results import Results, StepResult
 from treadle.experiment.tables import load
 from treadle.integrations.report.data import Example, Fact, GrowthPoint, Point, ReportData, StepRow, Topic
@@ -128,21 +127,20 @@ def _growth(tables: _Tables) -> tuple[GrowthPoint, ...]:
 
 
 def _step_row(step_id: str, result: StepResult) -> StepRow:
-    record = read_record(result.output_path)
+    record = open_store(result.prefix).record(result.output_path)
     if record is None:
-        raise ArtifactError(
-            f"{result.output_path}: the record of {step_id} is gone; run again to build it anew"
-        )
-    finished = datetime.fromisoformat(record.started) + timedelta(seconds=record.seconds)
+        raise missing_record(result.output_path)
+    head = record.head
+    finished = datetime.fromisoformat(head.started) + timedelta(seconds=head.seconds)
     return StepRow(
         id=step_id,
         name=result.name,
         outcome="cached" if isinstance(result.outcome, Cached) else "ran",
-        seconds=record.seconds,
+        seconds=head.seconds,
         deps=result.deps,
         output_path=result.output_path,
-        fingerprint=record.fingerprint,
-        build=record.build,
+        fingerprint=head.fingerprint,
+        build=head.build,
         finished=f"{finished:%Y-%m-%d %H:%M:%S} UTC",
     )
 

@@ -1,0 +1,184 @@
+"""From what a user calls a step to its place in a store.
+
+A step is called by its id (`name-<12 hex>` or `name@version`), how its id begins, its name (of several steps
+the one that was built last), its place, or its output path.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from treadle.artifacts import RecordHead, Store, find_prefix, is_url, open_store
+from treadle.artifacts.logs import log_file
+from treadle.artifacts.survey import standing_builds
+from treadle.errors import ArgumentError, UnknownNameError
+from treadle.integrations.cli.console import command
+from treadle.storage.ledger import AttemptNote, Owner
+from treadle.storage.ledger.process import is_gone
+
+StoreOption: TypeAlias = Annotated[
+    str | None, Parameter(help="The store, a folder or URL; by default that of the project.")
+]
+
+_NAMED = 20
+_SHOWN = 10
+_DIGITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A step that the store knows: its standing build, if it has one, and the last attempt at it, if any.
+
+    `damage` says why the record of the build cannot be read; `printed` is when it last wrote to its log.
+    """
+
+    place: str
+    id: str
+    name: str
+    number: int = 0
+    head: RecordHead | None = None
+    damage: str = ""
+    attempt: AttemptNote | None = None
+    printed: str = ""
+
+    @property
+    def time(self) -> str:
+        """When it was last worked on; ISO 8601 in UTC."""
+        built = self.head.started if self.head is not None else ""
+        return max(built, self.attempt.started if self.attempt is not None else "", self.printed)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether a build of it stands."""
+        return self.head is not None or bool(self.damage)
+
+
+def opened(store: str | None) -> Store:
+    """The store that a command looks at.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    prefix = find_prefix(store)
+    if not is_url(prefix) and not Path(prefix).is_dir():
+        start = command("run", "TARGET", store=store)
+        raise ArgumentError(
+            f"store: expected the folder of a store, found none at {prefix}; the first run makes it: {start}"
+        )
+    return open_store(prefix)
+
+
+def named(prefix: str) -> str | None:
+    """How a line to paste has to name that store; None when it is the one that commands look at anyhow."""
+    return None if prefix == find_prefix() else prefix
+
+
+def known_steps(store: Store) -> list[Known]:
+    """Every step that was ever built or attempted, sorted by place."""
+    notes: dict[str, AttemptNote] = {}
+    for note in store.ledger.attempts():
+        notes.setdefault(note.place, note)
+    found: dict[str, Known] = {}
+    for each in standing_builds(store):
+        last = notes.get(each.place)
+        step_id, name = _called(each.place, each.head, last)
+        found[each.place] = Known(each.place, step_id, name, each.number, each.head, each.damage, last)
+    for place, note in notes.items():
+        found.setdefault(place, Known(place, note.step_id, note.name, attempt=note))
+    return [found[place] for place in sorted(found)]
+
+
+def owner_of(store: Store, place: str) -> Owner | None:
+    """Who has the lease of that place; nobody when that is a process of this machine which is gone."""
+    owner = store.ledger.owners([place]).get(place)
+    return None if owner is None or is_gone(owner) else owner
+
+
+def find_step(store: Store, step: str, *, built: bool = False, logged: bool = False) -> Known:
+    """The step that `step` means; with `built`, it must have a build that stands.
+
+    With `logged`, also one that is at work for the first time, of which there is only what it printed.
+
+    Raises:
+        UnknownNameError: the store knows no such step.
+        ArgumentError: several are meant, or it is not built.
+    """
+    known = known_steps(store)
+    if logged:
+        known = _with_logs(store, step, known)
+    found = _matching(store, known, step)
+    if not found:
+        raise UnknownNameError(f"step in {store.prefix}", step, _nearest(step, known))
+    if built and not any(each.is_built for each in found):
+        raise _not_built(found[-1], store)
+    if built:
+        found = [each for each in found if each.is_built]
+    if len(found) > 1 and {each.name for each in found} != {step}:
+        raise ambiguous(step, [_told(each, found) for each in found])
+    return max(found, key=lambda each: each.time)
+
+
+def ambiguous(step: str, found: list[str]) -> ArgumentError:
+    """Several steps are meant: name them."""
+    more = f"\n  and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    listed = "\n  ".join(found[:_SHOWN])
+    return ArgumentError(f"step {step!r}: {len(found)} steps are called so; give one of\n  {listed}{more}")
+
+
+def _matching(store: Store, known: Iterable[Known], step: str) -> list[Known]:
+    """Exactly called so, else with an id that begins so."""
+    path = step if is_url(step) else os.path.abspath(step)  # noqa: PTH100 - as `find_prefix` makes it
+    places = {step.rstrip("/"), store.place(path)}
+    exact = [each for each in known if step in (each.id, each.name) or each.place in places]
+    return exact or [each for each in known if step and each.id.startswith(step)]
+
+
+def _with_logs(store: Store, step: str, known: list[Known]) -> list[Known]:
+    """With the logs of steps of that name; those of an object store come when an attempt is over."""
+    if is_url(store.prefix):
+        return known
+    found = {each.place: each for each in known}
+    for name in {step, step.rpartition("-")[0], step.rpartition("@")[0], step.rpartition("/")[0]} - {""}:
+        for path in Path(log_file(store.prefix, name, "", 0)).with_suffix("").glob("*.log"):
+            place = f"{name}/{path.stem}"
+            seen = found.get(place) or Known(place, *_called(place, None, None))
+            printed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
+            found[place] = replace(seen, printed=printed)
+    return [found[place] for place in sorted(found)]
+
+
+def _called(place: str, head: RecordHead | None, note: AttemptNote | None) -> tuple[str, str]:
+    """Id and name; of a record that cannot be read, what the place says."""
+    if head is not None:
+        return head.step_id, head.name
+    if note is not None:
+        return note.step_id, note.name
+    name, _, last = place.rpartition("/")
+    return (f"{name}-{last[:12]}" if len(last) == _DIGITS else f"{name}@{last}"), name
+
+
+def _told(each: Known, found: list[Known]) -> str:
+    return each.place if [other.id for other in found].count(each.id) > 1 else each.id
+
+
+def _nearest(step: str, known: list[Known]) -> list[str]:
+    """The names that a message can list: all of a few, of many the nearest."""
+    names = sorted({each.name for each in known})
+    if len(names) <= _NAMED:
+        return names
+    return difflib.get_close_matches(step, names, n=_NAMED, cutoff=0.3) or names[:_NAMED]
+
+
+def _not_built(step: Known, store: Store) -> ArgumentError:
+    note = step.attempt
+    last = f"; its last attempt {note.outcome}: {note.reason}" if note and note.reason else ""
+    logs = command("logs", step.id, store=named(store.prefix))
+    return ArgumentError(f"step {step.id}: no build of it stands{last}\n  what it printed: {logs}")

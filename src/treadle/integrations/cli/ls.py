@@ -1,0 +1,150 @@
+"""`treadle ls`: what is in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from treadle.artifacts import Store, is_url
+from treadle.integrations.cli.console import command, counted, say, say_json, size, table, took, when
+from treadle.integrations.cli.lookup import Known, StoreOption, known_steps, opened
+from treadle.storage.ledger import Owner
+from treadle.storage.ledger.process import is_gone
+
+
+class State(Enum):
+    """How it stands with a step."""
+
+    DONE = "done"
+    RUNNING = "running"
+    FAILED = "failed"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+    FORGOTTEN = "forgotten"
+    GONE = "files gone"
+    DAMAGED = "damaged"
+
+
+_STYLES: Mapping[State, str] = {
+    State.DONE: "green",
+    State.RUNNING: "magenta",
+    State.FAILED: "bold red",
+    State.LOST: "bold red",
+    State.CANCELLED: "yellow",
+    State.FORGOTTEN: "dim",
+    State.GONE: "yellow",
+    State.DAMAGED: "bold red",
+}
+_FAILED = frozenset({State.FAILED, State.LOST, State.DAMAGED})
+
+
+def ls(
+    pattern: str | None = None,
+    /,
+    *,
+    failed: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    store: StoreOption = None,
+) -> None:
+    """List the steps of a store, the latest first.
+
+    Parameters
+    ----------
+    pattern
+        Only steps whose name or id fits, such as 'tok*'.
+    failed
+        Only steps whose last attempt failed, or whose record is damaged.
+    json
+        As JSON, for programs.
+    """
+    place = opened(store)
+    known = [each for each in known_steps(place) if _fits(each, pattern)]
+    owners = place.ledger.owners(each.place for each in known)
+    rows = [(each, state) for each in known if (state := _state(place, each, owners)) is not None]
+    if failed:
+        rows = [row for row in rows if row[1] in _FAILED]
+    rows.sort(key=lambda row: row[0].id)
+    rows.sort(key=lambda row: row[0].time, reverse=True)
+    if json:
+        say_json([_as_json(place, each, state) for each, state in rows])
+    else:
+        _tell(place, rows, pattern, store, failed=failed)
+
+
+def _fits(step: Known, pattern: str | None) -> bool:
+    return pattern is None or fnmatchcase(step.name, pattern) or fnmatchcase(step.id, pattern)
+
+
+def _state(store: Store, step: Known, owners: Mapping[str, Owner]) -> State | None:
+    """None for a step that was only ever skipped."""
+    if step.place in owners:
+        return State.LOST if is_gone(owners[step.place]) else State.RUNNING
+    if step.damage:
+        return State.DAMAGED
+    outcome = step.attempt.outcome if step.attempt is not None else "done"
+    if outcome in ("failed", "lost", "cancelled"):
+        return State(outcome)
+    if step.head is None:
+        return State.FORGOTTEN if outcome == "done" else None
+    # To look at each file of an object store is a question to a server each time: `verify` does it.
+    output = store.output_path(step.place)
+    stands = is_url(output) or store.files_stand(output, step.head)
+    return State.DONE if stands else State.GONE
+
+
+def _tell(
+    store: Store, rows: list[tuple[Known, State]], pattern: str | None, named: str | None, *, failed: bool
+) -> None:
+    if not rows:
+        what = " that failed" if failed else ""
+        fits = f" that fits {pattern!r}" if pattern is not None else ""
+        say(f"no step{what}{fits} in {store.prefix}; next: {command('run', 'TARGET', store=named)}")
+        return
+    columns = ("name", "id", "when", "time", "files", "size", "state")
+    table(columns, (_row(each, state) for each, state in rows), right=("time", "files", "size"))
+    total = sum(file.bytes for each, _ in rows if each.head is not None for file in each.head.files)
+    say(f"{counted(len(rows), 'step')}, {size(total)}, in {store.prefix}")
+    first, state = rows[0]
+    word = "logs" if state in _FAILED or first.head is None else "show"
+    say(f"next: {command(word, first.id, store=named)}")
+
+
+def _row(step: Known, state: State) -> tuple[str | Text, ...]:
+    files = step.head.files if step.head is not None else ()
+    return (
+        step.name,
+        step.id,
+        when(step.time)[:16],
+        took(_seconds(step)),
+        f"{len(files):,}" if step.head is not None else "",
+        size(sum(each.bytes for each in files)) if step.head is not None else "",
+        Text(state.value, style=_STYLES[state]),
+    )
+
+
+def _seconds(step: Known) -> float | None:
+    if step.head is not None:
+        return step.head.seconds
+    return step.attempt.seconds if step.attempt is not None else None
+
+
+def _as_json(store: Store, step: Known, state: State) -> object:
+    files = step.head.files if step.head is not None else ()
+    return {
+        "name": step.name,
+        "id": step.id,
+        "place": step.place,
+        "output_path": store.output_path(step.place),
+        "build": step.head.build if step.head is not None else None,
+        "when": step.time,
+        "seconds": _seconds(step),
+        "files": len(files),
+        "bytes": sum(each.bytes for each in files),
+        "state": state.value,
+        "reason": step.damage or (step.attempt.reason if step.attempt is not None else ""),
+    }

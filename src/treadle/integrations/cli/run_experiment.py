@@ -1,0 +1,50 @@
+"""Run the steps of an experiment, show how it goes, and say what to look at next."""
+
+from __future__ import annotations
+
+from treadle.errors import StepError, StepsFailedError
+from treadle.execution import Results
+from treadle.experiment import run
+from treadle.integrations.cli.console import command, say
+from treadle.integrations.cli.lookup import named
+from treadle.integrations.cli.options import Running, load
+from treadle.integrations.cli.plan import plan
+from treadle.integrations.progress import Progress
+from treadle.kernel import Failed
+
+_NAMED = 3
+
+
+def run_experiment(target: str, options: Running) -> None:
+    """Run it; with `dry_run` show its plan."""
+    if options.dry_run:
+        plan(target, options=options)
+        return
+    arguments = options.planning()
+    steps = load(target, options.store)
+    with Progress(max_concurrent=arguments["max_concurrent"]) as progress:
+        try:
+            results = run(*steps, reporter=progress, on_failure=options.on_failure or "continue", **arguments)
+        except StepsFailedError as error:
+            raise _failed(target, options, error) from error
+    _tell_next(results)
+
+
+def _tell_next(results: Results) -> None:
+    for key, last in list(results.outcomes.items())[-1:]:
+        say(f"next: what a step gave and where it is: {command('show', key, store=named(last.prefix))}")
+
+
+def _failed(target: str, options: Running, error: StepsFailedError) -> StepError:
+    """The table above has named each step and its cause: here are the lines to paste."""
+    results = error.results
+    told = StepError(str(error).partition("\n")[0])
+    if isinstance(results, Results):
+        failed = [key for key, each in results.outcomes.items() if isinstance(each.outcome, Failed)]
+        for key in failed[:_NAMED]:
+            store = named(results.outcomes[key].prefix)
+            told.add_note(f"what it printed: {command('logs', key, store=store)}")
+        if failed:
+            told.add_note(f"why it ran: {command('why', target, failed[0], *options.lowering().words())}")
+        told.add_note(f"to try again: {command('run', target, *options.words())}")
+    return told

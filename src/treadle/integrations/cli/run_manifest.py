@@ -1,0 +1,83 @@
+"""Run one manifest and say what became of its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from treadle.errors import RunError
+from treadle.integrations.cli.params import parse_params
+from treadle.manifest import read_manifest
+from treadle.processing.compile import quarantine_path, safe_name
+from treadle.processing.context import UNBOUND, RunContext
+from treadle.processing.dispatch import run_from_manifest
+from treadle.processing.job import RunOutcome
+
+RUNS = Path(".treadle") / "runs"
+"""Where outputs go by default: a folder per step, in it one per run."""
+
+
+def run_manifest(
+    manifest: Path, param: Sequence[str] = (), output: str | None = None, step_id: str | None = None
+) -> None:
+    """Run it; the arguments are the options of `treadle run`."""
+    params = parse_params(param)
+    described = read_manifest(manifest, params, UNBOUND)
+    ctx = RunContext.create(
+        described.step_id if step_id is None else step_id,
+        RUNS if output is None else output,
+        integration="cli",
+        params=params,
+    )
+    if output is None:
+        ctx = replace(ctx, output_root=os.fspath(RUNS / safe_name(ctx.step_id) / ctx.run_id))
+    try:
+        outcome = run_from_manifest(manifest, ctx)
+    except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
+        raise RunError(
+            f"the code of this run called sys.exit({error.code!r}); let it return instead"
+        ) from error
+    tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
+
+
+def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: bool) -> None:
+    """Print the account of a run, where its outputs are, and what to look at next.
+
+    `quarantine` says whether rejected rows were kept.
+    """
+    counters = outcome.counters
+    _say(console, f"{ctx.step_id} finished in {outcome.seconds:.1f} s")
+    _say(
+        console,
+        f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
+        f"+ {counters.rejected:,} rejected",
+    )
+    if outcome.outputs:
+        console.print(_outputs(outcome))
+    if counters.rejected and quarantine:
+        _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
+    elif outcome.outputs:
+        first = next(iter(outcome.outputs.values()))
+        _say(console, f"next: columns and checksums of an output are in {first.path}/_manifest.json")
+
+
+def _outputs(outcome: RunOutcome) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("output")
+    table.add_column("rows", justify="right")
+    table.add_column("files", justify="right")
+    table.add_column("path", overflow="fold")
+    for name, output in sorted(outcome.outputs.items()):
+        table.add_row(Text(name), f"{output.rows:,}", f"{len(output.files):,}", Text(output.path))
+    return table
+
+
+def _say(console: Console, line: str) -> None:
+    # Soft wrap and no markup: a path stays one line, whatever it holds.
+    console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,108 @@
+"""`treadle show`: all that the record of a step says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from treadle.artifacts import FileEntry, Record, Store
+from treadle.artifacts.drift import differences
+from treadle.errors import ArtifactError
+from treadle.integrations.cli.console import command, counted, say, size, took, when
+from treadle.integrations.cli.lookup import Known, StoreOption, find_step, opened
+
+_FILES = 20
+_TEXT = 2_000
+_WIDTH = 12
+
+
+def show(step: str, /, *, store: StoreOption = None) -> None:
+    """Show the record of a step: what it gave, from what, where and when.
+
+    Parameters
+    ----------
+    step
+        The step: its id, its name, how its id begins, or its place.
+    """
+    place = opened(store)
+    found = find_step(place, step, built=True)
+    if found.damage:
+        raise ArtifactError(found.damage)
+    output = place.output_path(found.place)
+    record = place.record(output)
+    if record is None:
+        raise ArtifactError(f"{output}: its build was withdrawn a moment ago; look again")
+    for name, text in _parts(place, found, record):
+        say(f"{name:{_WIDTH}}{text}")
+    say(f"next: {command('history', found.id, store=store)}, or {command('logs', found.id, store=store)}")
+
+
+def _parts(store: Store, step: Known, record: Record) -> Iterator[tuple[str, str]]:
+    head, body = record.head, record.body
+    yield "step", head.step_id
+    yield "build", f"{record.number} ({head.build[:12]})"
+    yield "output", store.folder(store.output_path(step.place), head)
+    yield "value", _cut(told(body.value))
+    yield from _listed("recipe", [f"{each.path} = {each.new}" for each in differences(*_fields(body.config))])
+    yield from _listed("needs", [f"{dep}, build {build[:12]}" for dep, build in head.deps.items()])
+    yield from _listed("files", _files(head.files))
+    yield "when", f"{when(head.started)}, took {took(head.seconds)}"
+    yield "run", f"{body.run} on {body.host}, {counted(body.attempts, 'attempt')}"
+    yield "fingerprint", head.fingerprint
+    yield "code", head.code_hash or "not known"
+    yield "treadle", body.treadle
+    if body.commit:
+        yield "commit", body.commit + (f", with uncommitted changes {body.dirty[:12]}" if body.dirty else "")
+    if body.lock:
+        yield "lock file", f"sha256 {body.lock[:12]}"
+    if step.attempt is not None and step.attempt.outcome not in ("done", "skipped"):
+        yield "since", f"its last attempt, {when(step.attempt.started)}, {step.attempt.outcome}"
+
+
+def _fields(config: Any) -> tuple[Any, Any]:
+    """A form without any argument, and the form: so all its fields differ."""
+    if not _is_dict(config):
+        return None, config
+    return {"dict": [[key, {"dict": []}] for key, each in config["dict"] if _is_dict(each)]}, config
+
+
+def _is_dict(form: Any) -> bool:
+    return isinstance(form, dict) and form.keys() == {"dict"}
+
+
+def _listed(name: str, lines: list[str]) -> Iterator[tuple[str, str]]:
+    for place, line in enumerate(lines):
+        yield ("" if place else name), _cut(line)
+
+
+def _files(files: tuple[FileEntry, ...]) -> list[str]:
+    shown = [f"{each.path}  {size(each.bytes)}  {each.checksum[:19]}" for each in files[:_FILES]]
+    more = len(files) - len(shown)
+    total = size(sum(each.bytes for each in files))
+    return [*shown, *([f"and {more:,} more, {total} in all"] if more > 0 else [])]
+
+
+def told(tree: Any) -> str:
+    """The value that a record keeps, as text; no module is imported for it."""
+    if isinstance(tree, list):
+        return f"[{', '.join(map(told, tree))}]"
+    if not isinstance(tree, dict) or len(tree) != 1:
+        return repr(tree)
+    [(tag, content)] = tree.items()
+    match tag:
+        case "here":
+            return f"output/{content}" if content else "output"
+        case "dict":
+            return f"{{{', '.join(f'{key!r}: {told(each)}' for key, each in content.items())}}}"
+        case "tuple":
+            return f"({', '.join(map(told, content))}{',' * (len(content) == 1)})"
+        case "dataclass":
+            _, name, fields = content
+            return f"{name}({', '.join(f'{key}={told(each)}' for key, each in fields.items())})"
+        case "path":
+            return f"Path({told(content)})"
+    return f"{tag} {content}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text):,} characters)"

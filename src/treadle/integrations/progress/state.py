@@ -1,0 +1,209 @@
+"""What the events of a run say about where it stands; nothing about how that looks.
+
+Events come from one thread, and the foot of the display is drawn by another, so a lock guards what both use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from treadle.execution.report import RunPlanned, StepEnded, StepRetrying, StepStarted, StepWaiting
+from treadle.execution.running.execute import describe
+from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
+from treadle.storage.ledger import Owner
+
+_SHOWN = 5
+_LONGEST_REASON = 300
+
+
+class Doing(Enum):
+    """What a step is at that has begun and not ended."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSED = "to retry"
+
+
+class Word(Enum):
+    """How a step ended, as people say it."""
+
+    DONE = "done"
+    ELSEWHERE = "done elsewhere"
+    CACHED = "cached"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+_WORDS: Mapping[type[Outcome], Word] = {
+    Done: Word.DONE,
+    Cached: Word.CACHED,
+    Failed: Word.FAILED,
+    Skipped: Word.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """A step under way since `since` on the clock; `of` is the owner that it waits for."""
+
+    id: str
+    name: str
+    since: float
+    attempt: int = 1
+    doing: Doing = Doing.RUNNING
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a step ended, and why where that is worth a word."""
+
+    id: str
+    name: str
+    word: Word
+    seconds: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A moment of the run.
+
+    `critical` are the steps on a longest path that have not ended, `expected` the usual seconds of active
+    ones, `left` the seconds to go, if known.
+    """
+
+    total: int
+    counts: Counter[Word]
+    active: tuple[Active, ...]
+    critical: frozenset[str]
+    expected: Mapping[str, float]
+    left: float | None
+
+
+class RunState:
+    """Takes in events; `max_concurrent` bodies run at once, `clock` gives seconds."""
+
+    def __init__(self, max_concurrent: int, clock: Callable[[], float]) -> None:
+        self.total = 0
+        self.counts: Counter[Word] = Counter()
+        self._lock = threading.Lock()
+        self._slots = max_concurrent
+        self._clock = clock
+        self._active: dict[str, Active] = {}
+        self._expected: dict[str, float] = {}
+        self._work = 0.0
+        self._paths: list[dict[str, None]] = []
+
+    @property
+    def ended(self) -> int:
+        """How many steps have ended."""
+        return self.counts.total()
+
+    def final(self, counts: Mapping[type[Outcome], int]) -> Counter[Word]:
+        """How the steps ended, by the counts of the run: Ctrl-C may have torn an event in here."""
+        found = Counter({_WORDS[kind]: count for kind, count in counts.items()})
+        elsewhere = min(self.counts[Word.ELSEWHERE], found[Word.CACHED])
+        found[Word.CACHED] -= elsewhere
+        found[Word.ELSEWHERE] = elsewhere
+        return found
+
+    def planned(self, event: RunPlanned) -> None:
+        """More steps are known."""
+        with self._lock:
+            self.total += event.total
+            self._expected.update(event.expected)
+            self._work += sum(event.expected.values())
+            if event.critical_path:
+                self._paths.append(dict.fromkeys(event.critical_path))
+
+    def started(self, event: StepStarted) -> None:
+        """A step begins an attempt."""
+        with self._lock:
+            self._active[event.id] = Active(event.id, event.name, self._clock(), event.attempt)
+
+    def waiting(self, event: StepWaiting) -> bool:
+        """Another owner has the step; whether that was not known yet."""
+        of = owner_of(event.owner)
+        with self._lock:
+            known = self._active.get(event.id) or Active(event.id, event.name, self._clock())
+            self._active[event.id] = replace(known, doing=Doing.WAITING, of=of)
+        return known.of != of
+
+    def retrying(self, event: StepRetrying) -> None:
+        """The step has failed, and will begin again."""
+        with self._lock:
+            self._active[event.id] = Active(
+                event.id, event.name, self._clock() + event.delay, event.attempt, Doing.PAUSED
+            )
+
+    def ends(self, event: StepEnded) -> End:
+        """A step is over."""
+        with self._lock:
+            active = self._active.pop(event.id, None)
+            self._work -= self._expected.pop(event.id, 0.0)
+            for path in self._paths:
+                path.pop(event.id, None)
+            self._paths = [path for path in self._paths if path]
+            end = self._end(event, active)
+            self.counts[end.word] += 1
+        return end
+
+    def view(self) -> View:
+        """How the run stands now."""
+        with self._lock:
+            critical = frozenset(key for path in self._paths for key in path)
+            active = tuple(self._active.values())
+            expected = {each.id: self._expected[each.id] for each in active if each.id in self._expected}
+            return View(self.total, self.counts.copy(), active, critical, expected, self._left())
+
+    def seconds_left(self) -> float | None:
+        """At least so long, by the times of former builds: the longest path, or all work on all slots."""
+        with self._lock:
+            return self._left()
+
+    def _left(self) -> float | None:
+        if not self._expected:
+            return None
+        now = self._clock()
+        # Somebody is at work on those that wait, too.
+        at_work = [each for each in self._active.values() if each.doing is not Doing.PAUSED]
+        past = {each.id: min(now - each.since, self._expected.get(each.id, 0.0)) for each in at_work}
+        paths = (
+            sum(self._expected.get(key, 0.0) - past.get(key, 0.0) for key in path) for path in self._paths
+        )
+        return max(0.0, (self._work - sum(past.values())) / self._slots, *paths)
+
+    def _end(self, event: StepEnded, active: Active | None) -> End:
+        outcome = event.outcome
+        word, why = _WORDS[type(outcome)], _why(outcome)
+        if isinstance(outcome, Cached) and active is not None:  # it was to run here, and another was quicker
+            word, why = Word.ELSEWHERE, f"by {active.of}" if active.of else "by another run"
+        elif active is not None and active.attempt > 1:
+            why = ", ".join(filter(None, (f"attempt {active.attempt}", why)))
+        return End(event.id, event.name, word, event.seconds, why)
+
+
+def owner_of(owner: Owner) -> str:
+    """The owner in few words."""
+    return f"process {owner.pid} on {owner.host}"
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line of what an error says, with its type."""
+    first, _, rest = describe(error).partition("\n")
+    return first[:_LONGEST_REASON] + ("…" if rest or len(first) > _LONGEST_REASON else "")
+
+
+def _why(outcome: Outcome) -> str:
+    match outcome:
+        case Failed(error):
+            return reason_of(error)
+        case Skipped(because):
+            more = len(because) - _SHOWN
+            return f"because of {', '.join(because[:_SHOWN])}" + (f" and {more:,} more" if more > 0 else "")
+    return ""

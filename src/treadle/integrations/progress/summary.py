@@ -1,0 +1,95 @@
+"""The table at the end of a run: what this run did, what others did, what went wrong."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+
+from rich.table import Table
+from rich.text import Text
+
+from treadle.integrations.graph.model import duration
+from treadle.integrations.progress.state import End, Word
+
+ROWS = 40
+"""Steps that the table names; of a larger run those that failed or were skipped, and the longest."""
+LONGEST = 10
+
+STYLES = {
+    Word.DONE: "green",
+    Word.ELSEWHERE: "cyan",
+    Word.CACHED: "dim",
+    Word.FAILED: "bold red",
+    Word.SKIPPED: "yellow",
+}
+
+
+class Summary:
+    """Gathers ends; of very many it keeps no more than the table has room for."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first: list[End] = []
+        self._lost: dict[Word, list[End]] = {Word.FAILED: [], Word.SKIPPED: []}
+        self._longest: list[tuple[float, int, End]] = []
+
+    def add(self, end: End) -> None:
+        """One more step has ended."""
+        self._count += 1
+        if len(self._first) < ROWS:
+            self._first.append(end)
+        if end.word not in self._lost:
+            heapq.heappush(self._longest, (end.seconds, -self._count, end))
+            if len(self._longest) > LONGEST:
+                heapq.heappop(self._longest)
+        elif len(self._lost[end.word]) < ROWS:
+            self._lost[end.word].append(end)
+
+    def rows(self) -> list[End]:
+        """All of them in their order; of more than `ROWS` what was lost, then the longest."""
+        if self._count <= ROWS:
+            return self._first
+        longest = [end for _, _, end in sorted(self._longest, key=lambda each: each[:2], reverse=True)]
+        lost = [*self._lost[Word.FAILED], *self._lost[Word.SKIPPED]]
+        return [*lost[: ROWS - len(longest)], *longest]
+
+    def table(self) -> Table:
+        """The rows, for a terminal or a log."""
+        rows = self.rows()
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        table.add_column("step", overflow="fold")
+        table.add_column("outcome", no_wrap=True)
+        table.add_column("time", justify="right", no_wrap=True)
+        if any(each.why for each in rows):
+            table.add_column("why", overflow="fold")
+        for each in rows:
+            cells = (
+                label(each.id, each.name),
+                Text(each.word.value, style=STYLES[each.word]),
+                Text(took(each)),
+            )
+            table.add_row(*cells, *([Text(each.why)] if len(table.columns) > len(cells) else []))
+        if (more := self._count - len(rows)) > 0:
+            table.add_row(Text(f"and {more:,} more", style="dim"))
+        return table
+
+
+def label(step_id: str, name: str) -> Text:
+    """The id of a step, with what follows its name set back."""
+    rest = step_id.removeprefix(name)
+    return Text(name).append(rest, style="dim") if rest != step_id else Text(step_id)
+
+
+def took(end: End) -> str:
+    """Its time, if it took any here."""
+    return duration(end.seconds) if end.word in (Word.DONE, Word.FAILED) else ""
+
+
+def counted(counts: Counter[Word]) -> str:
+    """How many ended how, in the order of the words."""
+    return ", ".join(f"{counts[word]:,} {word.value}" for word in Word if counts[word])
+
+
+def steps(count: int) -> str:
+    """So many steps."""
+    return "1 step" if count == 1 else f"{count:,} steps"
