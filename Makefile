@@ -4,7 +4,8 @@
 #   make test-all  the same with the slow tests: killed processes, whole demos, a browser
 #   make format    fix formatting and lint
 #   make bench     run the benchmarks
-#   make clean     remove .venv and .treadle
+#   make bench-dag what a step costs, beside the peers; writes docs/benchmarks.md; ten minutes
+#   make clean     remove .venv, .venv-peers and .treadle
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +15,7 @@ PINNED := --constraint constraints.txt
 # uv is faster and can choose the CPU build of torch. Plain pip is the fallback when uv is missing or fails.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python --torch-backend cpu $(1) || )$(PIP) install --quiet $(1)
 
-.PHONY: demo test test-all check bench format clean
+.PHONY: demo test test-all check bench bench-dag format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/treadle demo
@@ -33,14 +34,18 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/kernel.py
+	$(BIN)/python bench/fray.py
 	$(BIN)/python bench/startup.py
+
+bench-dag: $(VENV)/dev.stamp .venv-peers/stamp
+	$(BIN)/python -m bench.dag --markdown
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 clean:
-	rm -rf $(VENV) .treadle
+	rm -rf $(VENV) .venv-peers .treadle
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treadle needs Python 3.11 or newer; try: make PYTHON=python3.12")'
@@ -56,4 +61,9 @@ $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(call INSTALL,$(PINNED) --editable '.[demo]' --group dev)
+	@touch $@
+
+# What treadle is measured against, apart from its own environment, which it could break.
+.venv-peers/stamp: bench/requirements-peers.txt | $(VENV)/dev.stamp
+	$(BIN)/python -m bench.dag.peers --install
 	@touch $@

@@ -1,7 +1,9 @@
 """Every Python example in the pages runs."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,4 +23,7 @@ def test_an_example_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "example.py"
     script.write_text(code)
-    exec(compile(code, str(script), "exec"), {"__name__": "__main__"})
+    main = ModuleType("__main__")  # as when it is run as a script: what it defines is found there
+    main.__file__ = str(script)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(compile(code, str(script), "exec"), vars(main))
