@@ -2,16 +2,20 @@
 
 Ctrl-C strikes the main thread between any two instructions, also in the middle of handing over a
 step. So the main thread does nothing there but pass events on to the reporter, and what drives the
-steps is where no interrupt can tear it.
+steps is where no interrupt can tear it. The first Ctrl-C ends a run in good order, and so does SIGTERM,
+which a cluster sends; the second strikes at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import TypeAlias, TypeVar
 
 from treadle.execution.report import Event, Reporter
@@ -19,8 +23,8 @@ from treadle.fray import parked
 from treadle.kernel import carry
 
 T = TypeVar("T")
-_Events: TypeAlias = "SimpleQueue[list[Event]]"
-_NO_MORE: list[Event] = []
+_Events: TypeAlias = "SimpleQueue[list[Event] | BaseException | None]"
+"""Lots of events; an exception is to be raised by who watches; None is the end."""
 
 
 class Outbox:
@@ -52,7 +56,6 @@ def watch(work: Callable[[Outbox], T], halt: Callable[[], None], reporter: Repor
     """
     events: _Events = SimpleQueue()
     outcome: Future[T] = Future()
-
     outbox = Outbox(events)
 
     def body() -> None:
@@ -62,33 +65,79 @@ def watch(work: Callable[[Outbox], T], halt: Callable[[], None], reporter: Repor
             outcome.set_exception(error)
         finally:
             outbox.send()
-            events.put(_NO_MORE)
+            events.put(None)
 
-    try:
-        _start(carry(body), events)
-        _pass_on(events, reporter)
-    except BaseException as error:
-        halt()
-        _pass_on(events, _ignore if isinstance(error, Exception) else reporter)
-        raise
+    delivery = _Delivery(events)
+    with _signals_as_events(events):
+        try:
+            _start(carry(body), events)
+            delivery.run(reporter)
+        except BaseException as error:
+            halt()
+            delivery.run(_ignore if isinstance(error, Exception) else reporter)
+            raise
     return outcome.result()
+
+
+@contextlib.contextmanager
+def _signals_as_events(events: _Events) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM waits its turn: it tears no event from the hands of the reporter."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = {each: signal.getsignal(each) for each in _MEANS}
+    ours = [
+        each for each, handler in usual.items() if handler in (signal.default_int_handler, signal.SIG_DFL)
+    ]
+
+    def wait_your_turn(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler gets
+        for each in ours:
+            signal.signal(each, usual[each])
+        events.put(_MEANS[number]())
+
+    for each in ours:
+        signal.signal(each, wait_your_turn)
+    try:
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, usual[each])
+
+
+_MEANS: dict[int, Callable[[], BaseException]] = {
+    signal.SIGINT: KeyboardInterrupt,
+    signal.SIGTERM: lambda: SystemExit(128 + signal.SIGTERM),
+}
+
+
+class _Delivery:
+    """Hands events to a reporter, each once, also when it has to begin again with another reporter."""
+
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._lot: deque[Event] = deque()
+
+    def run(self, reporter: Reporter) -> None:
+        while True:
+            while self._lot:
+                reporter(self._lot.popleft())
+            lot = _next(self._events)
+            if lot is None:
+                return
+            if isinstance(lot, BaseException):
+                raise lot
+            self._lot.extend(lot)
 
 
 def _start(body: Callable[[], None], events: _Events) -> None:
     try:
         threading.Thread(target=body, name="treadle-run", daemon=True).start()
     except Exception:
-        events.put(_NO_MORE)  # no thread is to be had: nothing will come
+        events.put(None)  # no thread is to be had: nothing will come
         raise
 
 
-def _pass_on(events: _Events, reporter: Reporter) -> None:
-    while (lot := _next(events)) is not _NO_MORE:
-        for event in lot:
-            reporter(event)
-
-
-def _next(events: _Events) -> list[Event]:
+def _next(events: _Events) -> list[Event] | BaseException | None:
     with parked():
         while True:
             # An interrupt that strikes just before the wait is seen only when the wait ends.
