@@ -40,7 +40,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(_raw(scores, rows), indent=1))
     if options.markdown:
-        _write_page(tables, rows)
+        _write_page(options, tables, rows)
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -86,9 +86,10 @@ def _measure(options: Any) -> dict[str, tuple[list[Any], str | None]]:
     return found
 
 
-def _write_page(tables: list[Table], rows: dict[str, tuple[list[Any], str | None]]) -> None:
+def _write_page(options: Any, tables: list[Table], rows: dict[str, tuple[list[Any], str | None]]) -> None:
     picture = draw(rows["growth"][0]) if "growth" in rows else None
-    into_page(tables, " ".join(["python -m bench.dag", *sys.argv[1:]]), picture)
+    words = [each for each in sys.argv[1:] if each not in ("--json", str(options.json))]
+    into_page(tables, " ".join(["python -m bench.dag", *words]), picture)
 
 
 def _raw(scores: list[Score], rows: dict[str, tuple[list[Any], str | None]]) -> dict[str, Any]:

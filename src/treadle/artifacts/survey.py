@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from treadle.artifacts.record import Record, RecordHead
@@ -33,15 +33,18 @@ def standing_builds(store: Store) -> Iterator[Standing]:
             yield _read(store, entry)
             last = entry.place
     except ArtifactError:  # a damaged build ends the listing: the rest one by one, by what was ever attempted
-        rest = (place for place in attempted_places(store) if place > last)
+        rest = [place for place in attempted_places(store) if place > last]
         yield from standing_at(store, rest)
 
 
-def standing_at(store: Store, places: Iterable[str]) -> Iterator[Standing]:
+def standing_at(store: Store, places: Collection[str]) -> Iterator[Standing]:
     """The standing builds of these places; a place that has none is left out."""
-    for place in places:
-        if (found := standing_build(store, place)) is not None:
-            yield found
+    try:
+        entries = store.ledger.latest(places)
+    except ArtifactError:  # one of them is damaged: which, and the others, one by one
+        yield from filter(None, (standing_build(store, place) for place in places))
+    else:
+        yield from (_read(store, entry) for entry in entries.values())
 
 
 def standing_build(store: Store, place: str) -> Standing | None:

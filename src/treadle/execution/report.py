@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from treadle.kernel import Outcome
 from treadle.storage.ledger import Owner
@@ -52,8 +52,7 @@ class StepDrifted:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
+class StepStarted(NamedTuple):
     """A step was handed over to be run, for the time number `attempt`."""
 
     id: str
@@ -81,8 +80,7 @@ class StepRetrying:
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnded:
+class StepEnded(NamedTuple):
     """A step came to its end; `seconds` are those of this run, so 0 when it was cached or skipped."""
 
     id: str

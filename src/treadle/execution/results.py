@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle.artifacts import open_store
 from treadle.errors import StepError, StepsFailedError, UnknownNameError
@@ -13,12 +12,11 @@ from treadle.execution.running.execute import describe
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 
 _SHOWN = 10
-KEPT = 100_000
-"""How many ends of steps the results keep; of a longer stream only those that failed or were skipped."""
+KEPT = 10_000
+"""How many done steps the results of a stream keep, the latest; and all that failed or were skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(NamedTuple):
     """How one step ended. A cached step has the time and the seconds of the run that built it.
 
     The value of the outcome is the step's `Artifact`; what its function returned is in `Results`.
@@ -39,7 +37,7 @@ class Results(Mapping[str, Any]):
     """Step id -> what its function returned, or its `Artifact` when that was None.
 
     Values are read from the store when they are asked for. Steps that failed or were skipped have
-    none; `outcomes` has every step, except the oldest done ones of a run of more than 100,000 steps.
+    none; `outcomes` has every step, except the oldest done ones of a stream of more than 10,000 steps.
     `counts` says how many ended how.
     """
 

@@ -156,6 +156,16 @@ def test_attempts_are_newest_first(ledger: Ledger, note: Note) -> None:
     }
 
 
+def test_the_places_of_a_step_are_found_by_how_its_id_begins(ledger: Ledger, note: Note) -> None:
+    ids = {"b": "train-1b2c", "a": "train-1b99", "c": "trainer@1_0", "d": "Train-1b2c", "e": "tr%in-1b"}
+    ledger.note([replace(note(place), step_id=step_id) for place, step_id in ids.items()])
+    ledger.note([replace(note("a"), step_id="train-1b99", attempt=2)])
+    assert ledger.places_of("train") == ["a", "b", "c"]
+    assert ledger.places_of("train-1b2") == ["b"]
+    assert ledger.places_of("tr%") == ["e"]
+    assert ledger.places_of("rain") == []
+
+
 @pytest.mark.parametrize("store", ["sqlite", "memory"], indirect=True)
 def test_the_last_attempt_that_was_done_tells_how_long_a_step_takes(ledger: Ledger, note: Note) -> None:
     slow, failed = note("a"), note("a", outcome="failed")

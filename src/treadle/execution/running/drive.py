@@ -32,7 +32,7 @@ from treadle.execution.report import (
     StepStarted,
     StepWaiting,
 )
-from treadle.execution.results import Results, because
+from treadle.execution.results import KEPT, Results, because
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
 from treadle.execution.running.execute import Served, Tried, describe
@@ -106,7 +106,8 @@ class Drive:
             BaseException: what a stream of steps raised, or what is wrong with a step in it.
         """
         clock = time.perf_counter()
-        self._report, self._ends = report, Ends(report)
+        self._report = report
+        self._ends = Ends(report, KEPT if self._feed is not None else None)
         self._work_off()
         if self._stopping():
             self._stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -10,19 +10,20 @@ from treadle.artifacts import Artifact, RecordHead, join
 from treadle.execution.freshness import Plan
 from treadle.execution.graph import StepGraph
 from treadle.execution.report import Reporter, RunPlanned, StepEnded
-from treadle.execution.results import KEPT, Results, StepResult, because
+from treadle.execution.results import Results, StepResult, because
 from treadle.execution.running.execute import Served
 from treadle.execution.step_spec import StepSpec
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 
 
 class Ends:
-    """The ends so far. Of very many, the oldest done ones are counted and forgotten."""
+    """The ends so far. With `keep`, of more done steps than that the oldest are counted and forgotten."""
 
-    def __init__(self, report: Reporter) -> None:
+    def __init__(self, report: Reporter, keep: int | None = None) -> None:
         self._report = report
+        self._keep_at_most = keep
         self._ends: dict[str, StepResult] = {}
-        self._done: dict[str, None] = {}
+        self._done: deque[str] = deque()
         self._counts: Counter[type[Outcome]] = Counter()
 
     def __contains__(self, key: object) -> bool:
@@ -64,10 +65,10 @@ class Ends:
         self._put(
             step, outcome, reason, attempts, datetime.fromisoformat(head.started), head.seconds, seconds
         )
-        self._done[step.id] = None
-        if len(self._done) > KEPT:
-            oldest = next(iter(self._done))
-            del self._done[oldest], self._ends[oldest]
+        if self._keep_at_most is not None:
+            self._done.append(step.id)
+            if len(self._done) > self._keep_at_most:
+                self._ends.pop(self._done.popleft(), None)
 
     def _put(
         self,

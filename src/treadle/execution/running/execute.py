@@ -18,10 +18,9 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from treadle.artifacts import (
     Artifact,
@@ -48,8 +47,7 @@ from treadle.kernel import Cached, Done, Failed, Unwind, add_note
 from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, Held
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One attempt: number `attempt` (from 1) at `step` in the run `run`.
 
     `builds` are those of the dependencies (step id -> build), `known` is the number of the newest build
@@ -64,8 +62,7 @@ class Task:
     forced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """The step is done: by this attempt, or by somebody else a moment before."""
 
     outcome: Done | Cached
@@ -73,8 +70,7 @@ class Served:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """The attempt failed; with `started`, it has been noted in the ledger."""
 
     outcome: Failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class Presence:
     """The files of the done steps of a run, each looked at once a second at most: edges are many."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
     def saw(self, step: StepSpec, head: RecordHead) -> None:
         """The step is done, and its files are there now."""
@@ -32,7 +33,7 @@ class Presence:
             return
         self._seen[step.id] = _Seen(step, head, time.monotonic())
         if len(self._seen) > _KEPT:
-            del self._seen[next(iter(self._seen))]
+            self._seen.popitem(last=False)
 
     def gone(self, keys: Iterable[str]) -> str | None:
         """The output path of one of these steps that was done and has lost files."""

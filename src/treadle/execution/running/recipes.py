@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from treadle.errors import GraphError
@@ -13,7 +14,7 @@ class Recipes:
     """Step id -> fingerprint, of the steps with a version; an id without one has the fingerprint in it."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, str] = {}
+        self._seen: OrderedDict[str, str] = OrderedDict()
 
     def check(self, steps: Iterable[StepSpec]) -> None:
         """See that no step of these has come before with another recipe, as far as that is remembered.
@@ -28,4 +29,4 @@ class Recipes:
                     "give one of them another version or another name"
                 )
         while len(self._seen) > KEPT:
-            del self._seen[next(iter(self._seen))]
+            self._seen.popitem(last=False)

@@ -1,7 +1,7 @@
 """The console script `treadle`: names the commands, calls one, and turns errors into exit codes.
 
-0 is success, 1 work that failed, 2 a request that was wrong, 130 an interrupt. Commands are given as import
-strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows the traceback of an error.
+0 is success, 1 work that failed, 2 a request that was wrong, 130 Ctrl-C, 143 SIGTERM. Commands are given as
+import strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows the traceback of an error.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from treadle import __version__
 from treadle.errors import TreadleError, UsageError
 
 INTERRUPTED = 130
+TERMINATED = 143
 
 COMMANDS = {
     "run": "Run an experiment or a manifest.",
@@ -48,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UsageError.exit_code
     except KeyboardInterrupt:
         return _failed("interrupted; what is done is kept, and the next run goes on from there", INTERRUPTED)
+    except SystemExit as error:
+        if error.code != TERMINATED:
+            raise
+        return _failed("told to end; what is done is kept, and the next run goes on from there", TERMINATED)
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
     except (OSError, MemoryError) as error:

@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -17,7 +18,10 @@ from rich.text import Text
 
 from treadle.integrations.graph.model import duration
 
+Cell: TypeAlias = str | Text
+
 _WIDE = 1_000
+_GAP = "  "
 
 
 def out() -> Console:
@@ -41,43 +45,48 @@ def say_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Iterable[str] = ()) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Collection[str] = ()) -> None:
     """A table without lines; the columns named in `right` are aligned there. The last ones may fold."""
-    texts = [[each if isinstance(each, Text) else Text(each) for each in row] for row in rows]
-    aligned: list[JustifyMethod] = ["right" if each in right else "left" for each in columns]
-    widths = [max(map(cell_len, cells)) for cells in _columns(columns, texts)]
+    listed = [tuple(Text(each, style="bold") for each in columns), *rows]
+    widths = [max(cell_len(_plain(cell)) for cell in column) for column in zip(*listed, strict=True)]
+    sides: list[JustifyMethod] = ["right" if each in right else "left" for each in columns]
     console = out()
-    if sum(widths) + 2 * len(widths) <= console.width:
-        head = [Text(each, style="bold") for each in columns]
-        lines = (_aligned(row, widths, aligned) for row in (head, *texts))
-        console.print(Text("\n").join(lines), soft_wrap=True)
+    if sum(widths) + len(_GAP) * (len(widths) - 1) <= console.width:
+        console.print(_aligned(listed, widths, sides), soft_wrap=True, end="")
     else:
-        console.print(_folded(columns, texts, aligned))
+        console.print(_folded(listed, sides))
 
 
-def _columns(columns: Sequence[str], texts: Sequence[Sequence[Text]]) -> Iterator[tuple[str, ...]]:
-    return zip(columns, *([each.plain for each in row] for row in texts), strict=True)
+def _plain(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell.plain
 
 
-def _aligned(row: Sequence[Text], widths: Sequence[int], aligned: Sequence[JustifyMethod]) -> Text:
-    """One line; far quicker than a table of thousands of rows that need no folding."""
-    line = Text()
-    for cell, width, side in zip(row, widths, aligned, strict=True):
-        gap = " " * (width - cell.cell_len)
-        line.append(gap if side == "right" else "").append_text(cell)
-        line.append("  " if side == "right" else f"{gap}  ")
-    line.rstrip()
-    return line
+def _aligned(
+    rows: Sequence[Sequence[Cell]], widths: Sequence[int], sides: Sequence[JustifyMethod]
+) -> Text:
+    """The lines as one text: of ten thousand rows, a table of rich would take seconds."""
+    text = Text()
+    for row in rows:
+        space = ""
+        for cell, width, side in zip(row, widths, sides, strict=True):
+            plain = _plain(cell)
+            fill = " " * (width - cell_len(plain))
+            space += fill if side == "right" else ""
+            if plain:  # a line does not end in spaces
+                text.append(space).append(plain, "" if isinstance(cell, str) else cell.style)
+                space = ""
+            space += _GAP if side == "right" else fill + _GAP
+        text.append("\n")
+    return text
 
 
-def _folded(
-    columns: Sequence[str], texts: Iterable[Sequence[Text]], aligned: Sequence[JustifyMethod]
-) -> Table:
+def _folded(rows: Sequence[Sequence[Cell]], sides: Sequence[JustifyMethod]) -> Table:
+    head, *body = rows
     folded = Table(box=None, header_style="bold", pad_edge=False)
-    for column, side in zip(columns, aligned, strict=True):
+    for column, side in zip(head, sides, strict=True):
         folded.add_column(column, justify=side, overflow="fold", no_wrap=side == "right")
-    for row in texts:
-        folded.add_row(*row)
+    for row in body:
+        folded.add_row(*(Text(each) if isinstance(each, str) else each for each in row))
     return folded
 
 

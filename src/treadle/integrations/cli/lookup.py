@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from treadle.artifacts import RecordHead, Store, find_prefix, is_url, open_store
 from treadle.artifacts.logs import log_file
-from treadle.artifacts.survey import standing_builds
+from treadle.artifacts.survey import Standing, standing_at, standing_builds
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.integrations.cli.console import command
 from treadle.storage.ledger import AttemptNote, Owner
@@ -83,15 +83,23 @@ def named(prefix: str) -> str | None:
 
 def known_steps(store: Store) -> list[Known]:
     """Every step that was ever built or attempted, sorted by place."""
-    notes: dict[str, AttemptNote] = {}
+    last_attempts: dict[str, AttemptNote] = {}
     for note in store.ledger.attempts():
-        notes.setdefault(note.place, note)
+        last_attempts.setdefault(note.place, note)
+    return _known(standing_builds(store), last_attempts)
+
+
+def _known_at(store: Store, places: Collection[str]) -> list[Known]:
+    return _known(standing_at(store, places), store.ledger.last_attempts(places))
+
+
+def _known(builds: Iterable[Standing], last_attempts: Mapping[str, AttemptNote]) -> list[Known]:
     found: dict[str, Known] = {}
-    for each in standing_builds(store):
-        last = notes.get(each.place)
+    for each in builds:
+        last = last_attempts.get(each.place)
         step_id, name = _called(each.place, each.head, last)
         found[each.place] = Known(each.place, step_id, name, each.number, each.head, each.damage, last)
-    for place, note in notes.items():
+    for place, note in last_attempts.items():
         found.setdefault(place, Known(place, note.step_id, note.name, attempt=note))
     return [found[place] for place in sorted(found)]
 
@@ -111,10 +119,14 @@ def find_step(store: Store, step: str, *, built: bool = False, logged: bool = Fa
         UnknownNameError: the store knows no such step.
         ArgumentError: several are meant, or it is not built.
     """
-    known = known_steps(store)
+    places = _places_called(store, step)
+    known = _known_at(store, places | set(store.ledger.places_of(step)))
     if logged:
         known = _with_logs(store, step, known)
-    found = _matching(store, known, step)
+    found = _matching(known, step, places)
+    if not found:  # a commit that was cut short has left no attempt: look at all there is
+        known = known_steps(store)
+        found = _matching(known, step, places)
     if not found:
         raise UnknownNameError(f"step in {store.prefix}", step, _nearest(step, known))
     if built and not any(each.is_built for each in found):
@@ -133,10 +145,14 @@ def ambiguous(step: str, found: list[str]) -> ArgumentError:
     return ArgumentError(f"step {step!r}: {len(found)} steps are called so; give one of\n  {listed}{more}")
 
 
-def _matching(store: Store, known: Iterable[Known], step: str) -> list[Known]:
-    """Exactly called so, else with an id that begins so."""
+def _places_called(store: Store, step: str) -> set[str]:
+    """What `step` means where it is a place, and where it is an output path."""
     path = step if is_url(step) else os.path.abspath(step)  # noqa: PTH100 - as `find_prefix` makes it
-    places = {step.rstrip("/"), store.place(path)}
+    return {step.rstrip("/"), store.place(path)}
+
+
+def _matching(known: Iterable[Known], step: str, places: Collection[str]) -> list[Known]:
+    """Those called exactly so, or at one of `places`; else those with an id that begins so."""
     exact = [each for each in known if step in (each.id, each.name) or each.place in places]
     return exact or [each for each in known if step and each.id.startswith(step)]
 

@@ -81,6 +81,10 @@ class SqliteHistory:
         notes = (AttemptNote(*row) for row in self._read_in_parts(schema.LAST_ATTEMPTS, places))
         return {each.place: each for each in notes}
 
+    def places_of(self, step: str) -> list[str]:
+        """See `Ledger`."""
+        return [place for (place,) in self._base.read(schema.PLACES_OF, (step,))]
+
     def seconds(self, names: Iterable[str]) -> dict[str, float]:
         """See `Ledger`."""
         found = ((name, self._base.read(schema.SECONDS, (name,))) for name in set(names))

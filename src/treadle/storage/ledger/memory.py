@@ -117,6 +117,10 @@ class MemoryLedger:
         with self._lock:
             return {place: notes[-1] for place in places if (notes := self._attempts_at.get(place))}
 
+    def places_of(self, step: str) -> list[str]:
+        """See `Ledger`."""
+        return sorted({each.place for each in self.attempts() if each.step_id.startswith(step)})
+
     def seconds(self, names: Iterable[str]) -> dict[str, float]:
         """See `Ledger`."""
         wanted = set(names)

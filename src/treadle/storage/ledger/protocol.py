@@ -168,6 +168,10 @@ class Ledger(Protocol):
         """The last attempt at each of `places`; a place without one is left out."""
         ...
 
+    def places_of(self, step: str) -> list[str]:
+        """The places, sorted, of the attempts at steps whose id begins with `step`."""
+        ...
+
     def seconds(self, names: Iterable[str]) -> dict[str, float]:
         """How long the newest attempt with outcome "done" took for steps of each of these names, where known.
 

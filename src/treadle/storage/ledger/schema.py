@@ -71,6 +71,7 @@ ATTEMPTS_AT = f"""SELECT {_ATTEMPT} FROM attempts
     WHERE place = ?3 AND (?1 IS NULL OR run = ?1) ORDER BY id DESC LIMIT ?2"""
 LAST_ATTEMPTS = f"""SELECT {_ATTEMPT} FROM attempts WHERE id IN
     (SELECT max(id) FROM attempts WHERE place IN (SELECT value FROM json_each(?)) GROUP BY place)"""
+PLACES_OF = "SELECT DISTINCT place FROM attempts WHERE substr(step_id, 1, length(?1)) = ?1 ORDER BY place"
 SECONDS = """SELECT seconds FROM attempts WHERE name = ? AND outcome = 'done' ORDER BY id DESC LIMIT 1"""
 
 INSERT_RUN = "INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?)"

@@ -100,6 +100,10 @@ class Shelf:
         found = self._each(self._last_attempt, places)
         return {each.place: each for each in found if each is not None}
 
+    def places_of(self, step: str) -> list[str]:
+        """See `Ledger`; the name of an object does not tell the id, so all attempts are read."""
+        return sorted({each.place for each in self.attempts() if each.step_id.startswith(step)})
+
     def seconds(self, names: Iterable[str]) -> dict[str, float]:  # noqa: ARG002 - see `Ledger`
         """Nothing; see `Ledger`."""
         return {}
