@@ -100,16 +100,7 @@ def test_what_treadle_has_not_made_stays(store: Store, build: Build) -> None:
 def test_with_keep_all_else_goes_record_and_files(store: Store, build: Build) -> None:
     kept, other = build("a"), build("b")
     found = find_garbage(store, keep={kept.output_path})
-    assert found == [
-        Garbage(
-            other.output_path,
-            8,
-            GarbageKind.UNWANTED.value,
-            GarbageKind.UNWANTED,
-            store.place(other.output_path),
-            1,
-        )
-    ]
+    assert found == [Garbage(other.output_path, 8, GarbageKind.UNWANTED, store.place(other.output_path), 1)]
     assert remove_garbage(store, found) == 8
     assert store.record(other.output_path) is None
     assert not Path(other.output_path).exists()
@@ -122,10 +113,10 @@ def test_with_keep_all_else_goes_record_and_files(store: Store, build: Build) ->
 def test_what_lies_outside_of_the_store_is_never_touched(store: Store, build: Build, tmp_path: Path) -> None:
     step = build("a", override_output_path=str(tmp_path / "out"))
     assert find_garbage(store, keep=set()) == []
-    made_up = Garbage(step.output_path, 1, "", GarbageKind.UNWANTED, step.output_path, 1)
+    made_up = Garbage(step.output_path, 1, GarbageKind.UNWANTED, step.output_path, 1)
     with pytest.raises(ArtifactError, match="inside of the store"):
         remove_garbage(store, [made_up])
-    sideways = Garbage(f"{store.prefix}/../out", 1, "", GarbageKind.UNRECORDED, "../out")
+    sideways = Garbage(f"{store.prefix}/../out", 1, GarbageKind.UNRECORDED, "../out")
     assert remove_garbage(store, [sideways]) == 0
     assert Path(step.output_path, "out.txt").exists()
 

@@ -9,10 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from treadle.artifacts import Artifact, Record, RecordBody, RecordHead, Store, heads, open_store
+from treadle.artifacts import (
+    Artifact,
+    Record,
+    RecordBody,
+    RecordHead,
+    Store,
+    close_store,
+    heads,
+    is_url,
+    open_store,
+)
 from treadle.errors import ArtifactError, LeaseLostError
 from treadle.execution import StepRunner, StepSpec
 from treadle.storage.ledger import AttemptNote, Held
+from treadle.testing import memory_store
 
 Build = Callable[..., StepSpec]
 NewHead = Callable[..., RecordHead]
@@ -23,7 +34,8 @@ def commit(store: Store, output: str, head: RecordHead, body: RecordBody) -> Non
     claim = store.ledger.claim(store.place(output), lambda: None)
     assert not isinstance(claim, Held)
     work = store.workplace.open(output)
-    Path(work.path, "x").touch()
+    if not is_url(work.path):
+        Path(work.path, "x").touch()
     work.files()
     store.commit(claim, output, head, body, NOTE, work)
     work.close()
@@ -73,6 +85,26 @@ def test_what_is_forgotten_has_no_value_any_more(store: Store, build: Build) -> 
     with pytest.raises(ArtifactError, match=f"{step.output_path}: .* its record is gone; run again"):
         store.load_value(step.output_path)
     assert len(store.records(store.place(step.output_path))) == 1
+
+
+def test_a_store_that_was_closed_is_opened_anew(store: Store, build: Build) -> None:
+    step = build("a")
+    close_store(store.prefix)
+    assert open_store(store.prefix) is not store
+    assert open_store(store.prefix).load_value(step.output_path) == Artifact(step.output_path)
+
+
+def test_in_memory_what_is_forgotten_takes_no_memory(new_head: NewHead, body: RecordBody) -> None:
+    with memory_store() as store:
+        output, other = f"{store.prefix}/a/f", f"{store.prefix}/b/f"
+        for path in (output, other, output):
+            commit(store, path, new_head(), body)
+        store.forget(output)
+        assert store.record(output) is None
+        assert store.records("a/f") == []
+        assert store.record(other) == Record(1, new_head(), body)
+        commit(store, output, new_head(build="b2"), body)
+        assert [(each.number, each.head.build) for each in store.records("a/f")] == [(3, "b2")]
 
 
 def test_a_claim_that_was_lost_changes_nothing(store: Store, new_head: NewHead, body: RecordBody) -> None:

@@ -23,7 +23,7 @@ class Node:
 
 @dataclass
 class Expected:
-    """How each looked-at step must end, and in how many attempts."""
+    """How each step must end, and in how many attempts."""
 
     cached: set[str] = field(default_factory=set)
     done: dict[str, int] = field(default_factory=dict)
@@ -55,26 +55,24 @@ class Model:
         return found
 
     def has_to_run(self, targets: Collection[str], forced: Collection[str]) -> tuple[set[str], set[str]]:
-        """Which steps are looked at, and which of them are stale: round and round until nothing changes."""
+        """Which steps are done, and which are stale: round and round until nothing changes."""
         known = self.below(targets)
-        driven = set[str]()
-        for node in self.nodes.values():
-            if node.name in known and (node.name in forced or driven & set(node.deps)):
-                driven.add(node.name)
-        looked, stale = set(targets) | driven, set(driven)
+        there = {name for name in known if self._is_there(self.nodes[name])}
+        stale = (set(forced) & known) | (set(targets) - there)
+        stale |= {name for name in there if self._is_outdated(self.nodes[name], there)}
         while True:
-            before = len(looked), len(stale)
-            stale |= {name for name in looked if not self._stands(self.nodes[name], looked, stale)}
-            looked |= {dep for name in stale for dep in self.nodes[name].deps}
-            if (len(looked), len(stale)) == before:
-                return looked, stale
+            before = len(stale)
+            stale |= {name for name in known if stale & set(self.nodes[name].deps)}
+            stale |= {dep for name in stale for dep in self.nodes[name].deps} - there
+            if len(stale) == before:
+                return there - stale, stale
 
     def expect(
         self, targets: Collection[str], forced: Collection[str], faults: Mapping[str, int]
     ) -> Expected:
         """The ends of a run in which bodies fail `faults` times before they end well."""
-        looked, stale = self.has_to_run(targets, forced)
-        expected = Expected(cached=looked - stale)
+        done, stale = self.has_to_run(targets, forced)
+        expected = Expected(cached=done)
         for node in self.nodes.values():
             if node.name not in stale:
                 continue
@@ -97,8 +95,9 @@ class Model:
         node.value = value_of(name, node.builds, [self.nodes[dep].value for dep in node.deps])
         node.made_from = {dep: self.nodes[dep].builds for dep in node.deps}
 
-    def _stands(self, node: Node, looked: set[str], stale: set[str]) -> bool:
-        if not node.stands or (node.has_file and not node.whole):
-            return False
-        seen = [dep for dep in node.deps if dep in looked]
-        return not any(dep in stale or self.nodes[dep].builds != node.made_from[dep] for dep in seen)
+    def _is_there(self, node: Node) -> bool:
+        return node.stands and (node.whole or not node.has_file)
+
+    def _is_outdated(self, node: Node, there: set[str]) -> bool:
+        """Whether something that it needs was built anew since."""
+        return any(self.nodes[dep].builds != node.made_from[dep] for dep in node.deps if dep in there)

@@ -40,28 +40,17 @@ def model(
     steps: list[StepSpec], records: dict[str, RecordHead], asked: set[str], forced: set[str]
 ) -> set[str]:
     """The rule as it is written, by going round until nothing changes. Gives what has to run."""
-    by_id = {step.id: step for step in steps}
-    looked, stale = set(asked), set[str]()
-    for step in steps:  # dependencies come first
-        if step.id in forced or set(step.dep_ids) & forced:
-            forced = forced | {step.id}
-            looked.add(step.id)
-    directly = {key for key in forced if key in looked}
+    stale = (asked - records.keys()) | forced
+    for step in steps:
+        own = records.get(step.id)
+        present = [dep for dep in step.dep_ids if dep in records]
+        if own is not None and any(own.deps[dep] != records[dep].build for dep in present):
+            stale.add(step.id)
     while True:
-        before = len(looked), len(stale)
-        for key in looked:
-            own = records.get(key)
-            seen = [dep for dep in by_id[key].dep_ids if dep in looked]
-            if (
-                own is None
-                or key in directly
-                or any(
-                    dep in stale or dep not in records or own.deps[dep] != records[dep].build for dep in seen
-                )
-            ):
-                stale.add(key)
-        looked |= {dep for key in stale for dep in by_id[key].dep_ids}
-        if (len(looked), len(stale)) == before:
+        before = len(stale)
+        stale |= {step.id for step in steps if stale & set(step.dep_ids)}
+        stale |= {dep for step in steps if step.id in stale for dep in step.dep_ids} - records.keys()
+        if len(stale) == before:
             return stale
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from treadle.artifacts.fingerprint import Json
+from treadle.artifacts.json_form import Json
 
 STEP_TAG = "@step"  # no field of a dataclass has such a name
 _DIGITS = 12

@@ -15,6 +15,10 @@ from typing import Any
 # The file may be another one than was imported, so that its lines say anything.
 _NO_SOURCE = (OSError, TypeError, IndexError, SyntaxError, tokenize.TokenError)
 
+# By address, for two codes of different source can be equal; with the object itself, so that no other one
+# gets the address. Most steps share the few functions of a program.
+_HASHES: dict[int, tuple[CodeType | type, str]] = {}
+
 
 def code_hash(fn: Callable[..., Any]) -> str:
     """SHA-256 in hex of the source of `fn` as a syntax tree; empty when there is no source.
@@ -26,15 +30,9 @@ def code_hash(fn: Callable[..., Any]) -> str:
     code = getattr(source, "__code__", source)
     if not isinstance(code, CodeType | type):
         return ""
-    kept = _hashes.get(id(code))
-    if kept is None or kept[0] is not code:
-        kept = _hashes[id(code)] = (code, _of_source(code))
-    return kept[1]
-
-
-# By address, with the object itself, so that no other one has the address: two codes of different source
-# can be equal. Most steps share the few functions of a program.
-_hashes: dict[int, tuple[CodeType | type, str]] = {}
+    if id(code) not in _HASHES:
+        _HASHES[id(code)] = (code, _of_source(code))
+    return _HASHES[id(code)][1]
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:

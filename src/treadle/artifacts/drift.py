@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle.artifacts.canonical_text import is_step, render
-from treadle.artifacts.fingerprint import Json
+from treadle.artifacts.json_form import Json
 
 _WIDTH = 80
 _LEAD = 12

@@ -15,19 +15,8 @@ import hashlib
 from typing import Any, Protocol
 
 from treadle.artifacts.forms import EXACT, RULES, is_plain
-from treadle.artifacts.json_form import Json, json_text, module_name, number_form, type_name
+from treadle.artifacts.json_form import Json, json_text
 from treadle.errors import IdentityError
-
-__all__ = [
-    "HasForm",
-    "Json",
-    "canonical",
-    "canonical_text",
-    "fingerprint",
-    "module_name",
-    "number_form",
-    "type_name",
-]
 
 _DEPTH = 100
 
@@ -109,14 +98,16 @@ class _Walk:
 
     def _too_deep(self) -> IdentityError:
         seen: set[int] = set()
-        kind = f"is nested deeper than {_DEPTH} levels"
         for length, (_, _, above) in enumerate(self.steps):
             if id(above) in seen:
                 return IdentityError(
                     f"{self._place(length)}: the value contains itself, so it has no canonical form"
                 )
             seen.add(id(above))
-        return IdentityError(f"{self._place(_DEPTH)}: the value {kind}, so it has no canonical form")
+        return IdentityError(
+            f"{self._place(_DEPTH)}: the value is nested deeper than {_DEPTH} levels, "
+            "so it has no canonical form"
+        )
 
 
 def _described(value: object) -> str:

@@ -37,10 +37,14 @@ class Garbage:
 
     path: str
     bytes: int
-    reason: str
     kind: GarbageKind
     place: str = ""
     number: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why it is garbage, in words."""
+        return self.kind.value
 
 
 class _Output(NamedTuple):
@@ -95,8 +99,7 @@ class Known:
         for place, each in self._outputs.items():
             inside = not place.startswith("/") and not is_url(place)
             if inside and not each.is_adopted and not self.is_needed(place):
-                kind = GarbageKind.UNWANTED
-                yield Garbage(each.folder, each.bytes, kind.value, kind, place, each.number)
+                yield Garbage(each.folder, each.bytes, GarbageKind.UNWANTED, place, each.number)
 
     def without_leases(self, garbage: Iterable[Garbage]) -> list[Garbage]:
         """Those at whose place no process is at work, as far as can be seen."""
@@ -120,5 +123,5 @@ def _output(store: Store, found: Standing) -> _Output:
     if found.head is None:
         return _Output(0, output_path, 0, is_adopted=False)
     folder = store.folder(output_path, found.head)
-    is_adopted = folder != output_path and not folder.startswith(f"{output_path}/")
-    return _Output(found.number, folder, sum(each.bytes for each in found.head.files), is_adopted)
+    size = sum(each.bytes for each in found.head.files)
+    return _Output(found.number, folder, size, store.is_adopted(output_path, found.head))

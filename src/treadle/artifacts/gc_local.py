@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from treadle.artifacts.folder import is_folder
 from treadle.artifacts.gc_known import Garbage, GarbageKind, Known
 from treadle.artifacts.prefix import join
 from treadle.artifacts.store import Store
@@ -21,21 +23,21 @@ def find(store: Store, known: Known) -> Iterator[Garbage]:
     """What dead processes have left, and output folders without a standing record."""
     for folder in _listed(join(store.prefix, OWN, "work")):
         if _is_forsaken(folder.name, folder.path):
-            yield _left(folder.path, GarbageKind.WORK)
+            yield Garbage(folder.path, _size(folder.path), GarbageKind.WORK)
     yield from _find_outputs(store.prefix, "", known)
 
 
 def remove_left(prefix: str, garbage: Garbage) -> bool:
     """Remove what a dead process has left; False when it is gone already, or not dead after all."""
     path = Path(garbage.path)
-    if not _is_plain(prefix, garbage.path) or not _is_forsaken(_mark(path.name), garbage.path):
+    if not _is_inside(prefix, garbage.path) or not _is_forsaken(_mark(path.name), garbage.path):
         return False
     return _erase(path)
 
 
 def delete(prefix: str, path: str) -> bool:
     """Remove an output folder, which vanishes in one step; False when it is gone already."""
-    if not _is_plain(prefix, path) or not os.path.lexists(path):
+    if not _is_inside(prefix, path) or not os.path.lexists(path):
         return False
     aside = Path(beside(path))
     Path(path).rename(aside)
@@ -49,10 +51,9 @@ def _find_outputs(folder: str, below: str, known: Known) -> Iterator[Garbage]:
             continue
         if mark := _mark(entry.name):
             if entry.name.startswith(".") and _is_forsaken(mark, entry.path):
-                yield _left(entry.path, GarbageKind.ASIDE)
+                yield Garbage(entry.path, _size(entry.path), GarbageKind.ASIDE)
         elif known.is_place(place) and not known.is_needed(place):
-            kind = GarbageKind.UNRECORDED
-            yield Garbage(entry.path, _size(entry.path), kind.value, kind, place)
+            yield Garbage(entry.path, _size(entry.path), GarbageKind.UNRECORDED, place)
         elif entry.is_dir(follow_symlinks=False):
             yield from _find_outputs(entry.path, f"{place}/", known)
 
@@ -89,29 +90,18 @@ def _last_change(path: str) -> float:
     return max(times)
 
 
-def _left(path: str, kind: GarbageKind) -> Garbage:
-    return Garbage(path, _size(path), kind.value, kind)
-
-
 def _size(path: str) -> int:
     """The bytes of a file, or of all files below a folder; what vanishes meanwhile does not count."""
-    total = 0
-    for entry in _listed(path):
-        if entry.is_dir(follow_symlinks=False):
-            total += _size(entry.path)
-        else:
-            total += _own_size(entry.path)
-    return total if Path(path).is_dir() and not Path(path).is_symlink() else _own_size(path)
-
-
-def _own_size(path: str) -> int:
     try:
-        return os.lstat(path).st_size
+        found = os.lstat(path)
     except FileNotFoundError:
         return 0
+    if not stat.S_ISDIR(found.st_mode):
+        return found.st_size
+    return sum(_size(entry.path) for entry in _listed(path))
 
 
-def _is_plain(prefix: str, path: str) -> bool:
+def _is_inside(prefix: str, path: str) -> bool:
     """Whether the path leads into the store without a link on the way."""
     inside = Path(path).relative_to(prefix).parent
     return ".." not in inside.parts and Path(prefix, inside).resolve() == Path(prefix).resolve() / inside
@@ -119,7 +109,7 @@ def _is_plain(prefix: str, path: str) -> bool:
 
 def _erase(path: Path) -> bool:
     try:
-        if path.is_dir() and not path.is_symlink():
+        if is_folder(path):
             shutil.rmtree(path)
         else:
             path.unlink()

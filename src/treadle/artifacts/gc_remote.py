@@ -25,7 +25,7 @@ def find(store: Store, known: Known) -> Iterator[Garbage]:
         if number == 0 or path == known.folder(place) or known.is_needed(f"{place}/{attempt}"):
             continue
         kind = GarbageKind.UNRECORDED if number is None else GarbageKind.FORMER
-        yield Garbage(path, size, kind.value, kind, place, number or 0)
+        yield Garbage(path, size, kind, place, number or 0)
 
 
 def delete(path: str) -> bool:

@@ -6,13 +6,14 @@ grow, the lines of an attempt are gathered on this machine and put into the stor
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from pathlib import Path
 
 from treadle.artifacts.prefix import is_url, join
 from treadle.artifacts.workplace import OWN
+
+_LOCAL_FOLDERS: dict[int, str] = {}
 
 
 def log_file(prefix: str, place: str, run: str, attempt: int) -> str:
@@ -48,9 +49,11 @@ def read_log(prefix: str, place: str) -> str:
     return b"".join(parts).decode("utf-8", errors="replace")
 
 
-@functools.lru_cache(maxsize=1)
-def _local_folder(pid: int) -> str:  # noqa: ARG001 - a fork has a folder of its own
-    return tempfile.mkdtemp(prefix="treadle-logs-")
+def _local_folder(pid: int) -> str:
+    """The folder of this process; a fork has its own."""
+    if pid not in _LOCAL_FOLDERS:  # of several threads that make one at once, all use the first
+        _LOCAL_FOLDERS.setdefault(pid, tempfile.mkdtemp(prefix="treadle-logs-"))
+    return _LOCAL_FOLDERS[pid]
 
 
 def _whole(prefix: str, place: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from treadle.errors import ArgumentError
 from treadle.settings import find_settings
 
+_DEFAULT = "/.treadle/store"
 _ROOT_MARKS = ("treadle.toml", "pyproject.toml", ".git")
 
 
@@ -28,7 +29,7 @@ def find_prefix(prefix: str | os.PathLike[str] | None = None) -> str:
     settings = find_settings()
     if settings.file is not None and (configured := settings.table.get("prefix")) is not None:
         return _located(configured, settings.file.parent, f"{settings.file}: prefix")
-    return str(_project_folder() / ".treadle" / "store")
+    return f"{_project_folder()}{_DEFAULT}"
 
 
 def is_url(path: str) -> bool:
@@ -42,6 +43,15 @@ def join(folder: str, *parts: str) -> str:
         absolute = is_url(part) or part.startswith("/")
         folder = part if absolute else (part and f"{folder.removesuffix('/') or folder}/{part}") or folder
     return folder
+
+
+def hide_from_git(prefix: str) -> None:
+    """Let git overlook the store that a project has by default; it is made if it is not there."""
+    if not is_url(prefix) and prefix.endswith(_DEFAULT):
+        note = Path(prefix).parent / ".gitignore"
+        if not note.exists():
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text("# written by treadle\n*\n")
 
 
 def _located(prefix: object, start: Path, where: str) -> str:

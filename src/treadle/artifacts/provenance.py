@@ -30,15 +30,15 @@ class Provenance:
 def capture(run: str) -> Provenance:  # noqa: ARG001 - the code around the caller is looked at once a run
     """The provenance of what the run of that id builds; git is asked once."""
     folder = str(Path.cwd())
-    commit = _git(folder, "rev-parse", "HEAD").decode().strip()
+    # One call for both: to start git takes longer than all else here.
+    commit, root = (*_git(folder, "rev-parse", "HEAD", "--show-toplevel").decode().split("\n"), "", "")[:2]
     changes = _git(folder, "diff", "HEAD") if commit else b""
-    root = _git(folder, "rev-parse", "--show-toplevel").decode().strip() if commit else folder
     return Provenance(
         host=socket.gethostname(),
         treadle=metadata.version("treadle"),
         commit=commit,
         dirty=hashlib.sha256(changes).hexdigest() if changes else "",
-        lock=_lock(Path(root)),
+        lock=_lock(Path(root or folder)),
     )
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from treadle.artifacts.fingerprint import Json
+from treadle.artifacts.json_form import Json
 from treadle.errors import ArtifactError
 from treadle.storage.ledger import Entry
 
-FORMAT = 2
+FORMAT = 2  # 1 was a file beside each output, before there were ledgers; nothing reads it any more
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
-P = TypeVar("P", bound="RecordHead | RecordBody")
+P = TypeVar("P")
 
 
 class FileEntry(NamedTuple):
@@ -106,44 +106,37 @@ def read_head(ledger: str, entry: Entry) -> RecordHead:
     Raises:
         ArtifactError: it cannot be read, or a newer treadle wrote it.
     """
-    content = _content(ledger, entry, entry.head)
-    content["files"] = _read(ledger, entry, lambda: tuple(FileEntry(*each) for each in content["files"]))
-    head = _read(ledger, entry, lambda: RecordHead(**content))
-    _read(ledger, entry, lambda: _check_head(head))
-    return head
+    return _read(ledger, entry, entry.head, _head)
 
 
 def read_record(ledger: str, entry: Entry) -> Record:
     """The whole record of an entry with its body; raises as `read_head`."""
-    content = _content(ledger, entry, entry.body)
-    return Record(entry.number, read_head(ledger, entry), _read(ledger, entry, lambda: RecordBody(**content)))
+    body = _read(ledger, entry, entry.body, lambda content: RecordBody(**content))
+    return Record(entry.number, read_head(ledger, entry), body)
 
 
 def _write(part: RecordHead | RecordBody) -> str:
     return _ENCODE({"format": FORMAT, **{each: getattr(part, each) for each in part.__slots__}})
 
 
-def _content(ledger: str, entry: Entry, text: str) -> dict[str, Any]:
-    content = _read(ledger, entry, lambda: json.loads(text))
-    form = content.pop("format", None) if isinstance(content, dict) else None
-    if not isinstance(form, int):
-        raise _corrupt(ledger, entry, "it has no format number")
-    if form > FORMAT:
-        raise ArtifactError(
-            f"{ledger}: {entry.place}: the record has format {form}, written by a newer treadle; "
-            f"this one reads up to {FORMAT}: upgrade it"
-        )
-    return content  # type: ignore[no-any-return]
-
-
-_T = TypeVar("_T")
-
-
-def _read(ledger: str, entry: Entry, parse: Callable[[], _T]) -> _T:
+def _read(ledger: str, entry: Entry, text: str, make: Callable[[dict[str, Any]], P]) -> P:
     try:
-        return parse()
+        content = json.loads(text)
+        form = content.pop("format", None) if isinstance(content, dict) else None
+        if not isinstance(form, int):
+            raise ValueError("it has no format number")  # noqa: TRY004, TRY301 - told as the other faults are
+        if form > FORMAT:
+            raise _newer(ledger, entry, form)
+        return make(content)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _corrupt(ledger, entry, f"{type(error).__name__}: {error}") from error
+
+
+def _head(content: dict[str, Any]) -> RecordHead:
+    files = tuple(FileEntry(*each) for each in content.pop("files"))
+    head = RecordHead(**content, files=files)
+    _check_head(head)
+    return head
 
 
 def _check_head(head: RecordHead) -> None:
@@ -154,6 +147,13 @@ def _check_head(head: RecordHead) -> None:
     if {(type(each.path), type(each.bytes)) for each in head.files} - {(str, int)}:
         raise ValueError("files: expected a path and a size for each")
     datetime.fromisoformat(head.started)
+
+
+def _newer(ledger: str, entry: Entry, found: int) -> ArtifactError:
+    return ArtifactError(
+        f"{ledger}: {entry.place}: the record has format {found}, written by a newer treadle; "
+        f"this one reads up to {FORMAT}: upgrade it"
+    )
 
 
 def _corrupt(ledger: str, entry: Entry, reason: str) -> ArtifactError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import secrets
 from collections.abc import Iterable
 from typing import Any
@@ -19,12 +20,12 @@ class RemoteWorkplace:
 
     def open(self, output_path: str) -> RemoteFolder:
         """See `Workplace`."""
-        return RemoteFolder(fsspec.url_to_fs(output_path)[0], join(output_path, secrets.token_hex(16)))
+        return RemoteFolder(_filesystem(output_path), join(output_path, secrets.token_hex(16)))
 
     def stand(self, folder: str, files: Iterable[FileEntry]) -> bool:
         """See `Workplace`."""
         return {each.path: each.bytes for each in files}.items() <= {
-            each.path: each.bytes for each in list_files(fsspec.url_to_fs(folder)[0], folder)
+            each.path: each.bytes for each in list_files(_filesystem(folder), folder)
         }.items()
 
     def tidy(self) -> None:
@@ -32,6 +33,16 @@ class RemoteWorkplace:
 
     def sweep(self) -> None:
         """Nothing: what a dead attempt left cannot be told from what a living one writes; `gc` does."""
+
+
+def _filesystem(url: str) -> AbstractFileSystem:
+    return _filesystem_of("/".join(url.split("/", 3)[:3]))
+
+
+@functools.lru_cache(maxsize=64)
+def _filesystem_of(root: str) -> AbstractFileSystem:
+    """The file system at `protocol://bucket`; finding it takes longer than all else about a folder."""
+    return fsspec.url_to_fs(root)[0]
 
 
 class RemoteFolder:
@@ -60,7 +71,7 @@ class RemoteFolder:
 
 def list_files(fs: AbstractFileSystem, folder: str) -> tuple[FileEntry, ...]:
     """The objects below a URL, sorted by path."""
-    if fs.protocol == "memory" and not fs.store:
+    if fs.protocol == "memory" and not fs.store:  # after steps without files; `find` takes its time to say so
         return ()
     fs.invalidate_cache()
     found: dict[str, dict[str, Any]] = fs.find(folder, detail=True)
@@ -72,4 +83,5 @@ def list_files(fs: AbstractFileSystem, folder: str) -> tuple[FileEntry, ...]:
 
 def _checksum(info: dict[str, Any]) -> str:
     stated = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("crc32c") or ""
-    return f"etag:{str(stated).strip(chr(34))}" if stated else ""
+    unquoted = str(stated).strip('"')
+    return f"etag:{unquoted}" if unquoted else ""

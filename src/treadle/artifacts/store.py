@@ -7,12 +7,11 @@ output paths and records where the ledger speaks of places and texts.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle.artifacts.artifact import Artifact
-from treadle.artifacts.fingerprint import Json
-from treadle.artifacts.prefix import find_prefix, join
+from treadle.artifacts.json_form import Json
+from treadle.artifacts.prefix import join
 from treadle.artifacts.record import (
     Record,
     RecordBody,
@@ -31,14 +30,11 @@ _VALUES = 4_096
 _SMALL = 1_000
 
 
-def open_store(prefix: str) -> Store:
-    """The store of that prefix: one for each process, shared by its threads."""
-    store = _STORES.get(prefix)
-    if store is None:
-        located = find_prefix(prefix)
-        kind = MemoryStore if located.startswith("memory://") else Store
-        store = _STORES.setdefault(located, kind(located))
-    return store
+class _Kept(NamedTuple):
+    """The value of a build as `encode_value` gave it, and the folder of its files."""
+
+    tree: Json
+    folder: str
 
 
 class Store:
@@ -50,7 +46,7 @@ class Store:
         self.workplace = open_workplace(prefix)
         self._inside = f"{prefix}/"
         # What dependents are about to ask for; the texts of a few thousand small values.
-        self._values: OrderedDict[str, tuple[str, Json, str]] = OrderedDict()
+        self._values: OrderedDict[str, _Kept] = OrderedDict()
 
     def place(self, output_path: str) -> str:
         """What the ledger calls it: relative to the store when it is inside."""
@@ -78,12 +74,16 @@ class Store:
         entry = self.ledger.latest([place]).get(place)
         if entry is None:
             return None
-        body = entry.body or self.ledger.body(place, entry.number)
-        return self._read(Entry(place, entry.number, entry.head, body))
+        return self._read(entry._replace(body=self.ledger.body(place, entry.number)))
 
     def folder(self, output_path: str, head: RecordHead) -> str:
         """Where the files of that build are."""
         return join(output_path, head.location)
+
+    def is_adopted(self, output_path: str, head: RecordHead) -> bool:
+        """Whether the files lie where they were before the step, and are none of the store's."""
+        folder = self.folder(output_path, head)
+        return folder != output_path and not folder.startswith(f"{output_path}/")
 
     def files_stand(self, output_path: str, head: RecordHead) -> bool:
         """Whether all files of the build are there with their sizes."""
@@ -96,12 +96,11 @@ class Store:
             ArtifactError: there is no record, or it cannot be read.
         """
         kept = self._values.get(output_path) or self._recorded(output_path)
-        _, tree, folder = kept
         try:
-            value = decode_value(tree, folder)
+            value = decode_value(*kept)
         except ArtifactError as error:
             raise ArtifactError(f"{output_path}: {error}") from error
-        return Artifact(folder) if value is None else value
+        return Artifact(kept.folder) if value is None else value
 
     def commit(
         self,
@@ -122,7 +121,7 @@ class Store:
         self._remember(output_path, head, body)
 
     def forget(self, output_path: str) -> None:
-        """The build of that output does not stand any more."""
+        """The build of that output does not stand any more; its files and the history stay."""
         self._values.pop(output_path, None)
         self.ledger.withdraw(self.place(output_path))
 
@@ -137,14 +136,14 @@ class Store:
     def _read(self, entry: Entry) -> Record:
         return read_record(self.ledger.url, entry)
 
-    def _recorded(self, output_path: str) -> tuple[str, Json, str]:
+    def _recorded(self, output_path: str) -> _Kept:
         record = self.record(output_path)
         if record is None:
             raise missing_record(output_path)
         return self._remember(output_path, record.head, record.body)
 
-    def _remember(self, output_path: str, head: RecordHead, body: RecordBody) -> tuple[str, Json, str]:
-        kept = (head.build, body.value, self.folder(output_path, head))
+    def _remember(self, output_path: str, head: RecordHead, body: RecordBody) -> _Kept:
+        kept = _Kept(body.value, self.folder(output_path, head))
         if len(str(body.value)) < _SMALL:
             self._values[output_path] = kept
             if len(self._values) > _VALUES:
@@ -152,51 +151,8 @@ class Store:
         return kept
 
 
-class MemoryStore(Store):
-    """A store that ends with its process: records are kept as they are, and never written as text."""
-
-    def __init__(self, prefix: str) -> None:
-        super().__init__(prefix)
-        self._records: dict[tuple[str, int], Record] = {}
-
-    def _texts(self, claim: Claim, head: RecordHead, body: RecordBody) -> tuple[str, str]:
-        self._records[claim.place, claim.number] = Record(claim.number, head, body)
-        return "", ""
-
-    def _read(self, entry: Entry) -> Record:
-        return self._records[entry.place, entry.number]
-
-    def head(self, entry: Entry) -> RecordHead:
-        """See `Store`."""
-        return self._read(entry).head
-
-
 def missing_record(output_path: str) -> ArtifactError:
     """The error when what was done has vanished in between."""
     return ArtifactError(
         f"{output_path}: the step was done, and its record is gone; run again to build it anew"
     )
-
-
-_STORES: dict[str, Store] = {}  # by their absolute prefix
-
-
-def heads(outputs: Iterable[tuple[str, str]]) -> dict[str, tuple[int, RecordHead]]:
-    """Output path -> number and head of its standing build, of outputs as (store, output path).
-
-    Each store is asked once. Outputs without a build are left out.
-
-    Raises:
-        ArtifactError: a record cannot be read.
-    """
-    by_store: dict[str, list[str]] = {}
-    for prefix, output_path in outputs:
-        by_store.setdefault(prefix, []).append(output_path)
-    found: dict[str, tuple[int, RecordHead]] = {}
-    for prefix, paths in by_store.items():
-        store = open_store(prefix)
-        entries = store.ledger.latest(map(store.place, paths))
-        found.update(
-            (store.output_path(place), (entry.number, store.head(entry))) for place, entry in entries.items()
-        )
-    return found

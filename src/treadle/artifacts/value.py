@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
-from treadle.artifacts.fingerprint import Json, module_name, number_form
+from treadle.artifacts.json_form import Json, module_name, number_form
 from treadle.artifacts.prefix import join
 from treadle.errors import ArtifactError
 

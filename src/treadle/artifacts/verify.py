@@ -8,7 +8,6 @@ stands.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from treadle.artifacts.folder import checksum, walk
 from treadle.artifacts.prefix import is_url, join
 from treadle.artifacts.record import FileEntry, RecordHead
 from treadle.artifacts.store import Store
 from treadle.artifacts.survey import Standing, standing_build, standing_builds, whole_record
 from treadle.artifacts.value import decode_value
-from treadle.artifacts.workplace import walk
 from treadle.errors import ArtifactError
 
 _AT_ONCE = min(16, 2 * (os.cpu_count() or 1))
@@ -122,7 +121,7 @@ class _Artifact:
 
     def checks(self) -> Iterator[_Check]:
         yield self._record
-        if self._is_adopted():
+        if self._store.is_adopted(self._output, self._head):
             yield self._source
         elif is_url(self._folder):
             yield self._objects
@@ -141,10 +140,6 @@ class _Artifact:
             if now is None or (now.head is not None and now.number != self._found.number):
                 return []
         return findings
-
-    def _is_adopted(self) -> bool:
-        """Whether the files lie where they were before, and are none of the store's."""
-        return bool(self._head.location) and not self._folder.startswith(f"{self._output}/")
 
     def _record(self) -> list[Finding]:
         try:
@@ -168,13 +163,15 @@ class _Artifact:
     def _file(self, entry: FileEntry) -> list[Finding]:
         path = Path(self._folder, entry.path)
         try:
-            size = path.stat().st_size
-            found = size == entry.bytes and path.is_file() and _checksum(path)
+            size, content = path.stat().st_size, entry.checksum
+            if size == entry.bytes and path.is_file():  # else the size tells enough
+                with path.open("rb") as file:
+                    content = checksum(file)
         except (FileNotFoundError, NotADirectoryError):
             return [self._finding(Problem.MISSING, str(path))]
         except OSError as error:
             return [self._finding(Problem.UNREADABLE, str(path), str(error))]
-        return self._compare(str(path), entry, FileEntry(entry.path, size, found or entry.checksum))
+        return self._compare(str(path), entry, FileEntry(entry.path, size, content))
 
     def _objects(self) -> list[Finding]:
         """All objects of one folder: one listing tells everything about them."""
@@ -209,11 +206,6 @@ class _Artifact:
 
     def _finding(self, problem: Problem, path: str, detail: str = "") -> Finding:
         return Finding(self._found.place, self._head.step_id, problem, path, detail)
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _exists(path: str) -> bool:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import shutil
 import stat
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from treadle.artifacts.folder import is_folder, make_relative, synced_entry, walk
 from treadle.artifacts.prefix import is_url, join
 from treadle.artifacts.record import FileEntry
 from treadle.errors import StepError
@@ -163,13 +163,13 @@ class _LocalFolder:
             links: list[str] = []
             found = sorted(walk(self.path, links=links)) if self._filled else ()
             for each in links:
-                _relink(self.path, each)
+                make_relative(self.path, each)
         except OSError as error:
             raise StepError(
                 f"the output folder is gone after the step ran: {error}; "
                 "a step may fill its folder, and must not remove or replace it"
             ) from error
-        return tuple(_entry(self.path, path) for path in found)
+        return tuple(synced_entry(self.path, path) for path in found)
 
     def publish(self) -> None:
         if os.path.lexists(self._output_path):
@@ -205,7 +205,7 @@ def _made(folder: str) -> str:
 
 
 def _remove(path: str) -> None:
-    if Path(path).is_dir() and not Path(path).is_symlink():
+    if is_folder(Path(path)):
         shutil.rmtree(path, ignore_errors=True)
     else:
         Path(path).unlink(missing_ok=True)
@@ -228,34 +228,3 @@ def is_left(name: str) -> bool:
 
 def _digest(machine: str) -> str:
     return f"{zlib.crc32(machine.encode()):08x}"
-
-
-def walk(folder: str, below: str = "", links: list[str] | None = None) -> Iterator[str]:
-    """The files below a folder, by their paths relative to it; no link to a folder is followed.
-
-    All links are added to `links`, by their whole paths.
-    """
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = f"{below}{entry.name}"
-            if links is not None and entry.is_symlink():
-                links.append(entry.path)
-            if entry.is_dir(follow_symlinks=False):
-                yield from walk(entry.path, f"{path}/", links)
-            elif entry.is_file():
-                yield path
-
-
-def _relink(folder: str, link: str) -> None:
-    """A link into the folder must lead there also when the folder has got another name."""
-    target = Path(link).readlink()
-    if target.is_relative_to(folder):
-        Path(link).unlink()
-        Path(link).symlink_to(os.path.relpath(target, Path(link).parent))
-
-
-def _entry(folder: str, path: str) -> FileEntry:
-    with Path(folder, path).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        os.fsync(file.fileno())  # the record says it is there, so it must be, also after a power cut
-        return FileEntry(path, os.fstat(file.fileno()).st_size, f"sha256:{digest}")

@@ -13,14 +13,16 @@ from treadle.execution.step_spec import StepSpec
 
 
 def explain(graph: StepGraph, plan: Plan, key: str) -> list[str]:
-    """Sentences, the first of which says whether the step runs; a step that was not looked at says so."""
+    """Sentences, the first of which says whether the step runs; a step that is not needed says so."""
     step = graph.steps[key]
     if key in plan.done:
         head = plan.done[key]
         served = f"{key} is served: build {head.build[:12]} of {head.started}, in {step.output_path}"
         return [served, *_drifted(step, plan.drifted.get(key))]
     if key not in plan.reasons:
-        return [f"{key} is not looked at: everything that needs it is done"]
+        return [
+            f"{key} is not there, and not needed: what needs it is done; to build it: --select {step.name}"
+        ]
     reason = plan.reasons[key]
     return [f"{key} will run: {reason}", *_detail(graph, plan, key, reason)]
 

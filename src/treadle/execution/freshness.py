@@ -1,13 +1,13 @@
 """Which steps are done, and which have to run, and why.
 
-The rule: what is asked for, and what a step that is not done needs, is looked at; nothing else.
+A step is there when its record stands and the files that it lists are there with their sizes. It is done when
+it is there, the policy for drift does not want it built anew, it was built from the present build of each
+dependency that is there, and none of its dependencies has to run. A step of a `dev` version is never done.
 
-A step is done when its record stands (it can be read, and the files that it lists are there with their
-sizes), when the policy for drift does not want it built anew, and when, for each dependency that is looked
-at too, it was built from that dependency's present build. A step of a `dev` version is never done.
-
-So with all steps asked for, deleting one output folder runs that step and all that depends on it,
-and nothing else. With only the last step asked for, and done, a missing ancestor is not missed.
+A step that is not there has to run when it is asked for, or when a step that has to run needs it. So with all
+steps asked for, deleting one output folder runs that step and all that depends on it, and nothing else. With
+only the last step asked for, and done, an ancestor that is missing is not missed; but one that was built
+anew, or has drifted, is seen.
 
 The work is linear in steps and edges, and each record is read once.
 """
@@ -58,10 +58,10 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`done` has the records of the done steps, `reasons` why the others that were looked at have to run.
+    """`done` has the records of the done steps, `reasons` why others have to run.
 
-    `numbers` has the newest build of each step looked at that has one, `drifted` the done steps that are
-    served though something about them has changed.
+    A step in neither is not there, and not needed. `numbers` has the newest build of each step that has one,
+    `drifted` the done steps that are served though something about them has changed.
     """
 
     done: Mapping[str, RecordHead]
@@ -76,7 +76,7 @@ def look(
     on_drift: OnDrift = "warn",
     stale: Set[str] = frozenset(),
 ) -> Plan:
-    """Look at the steps asked for, and at `forced` ones and their dependents, which are not done.
+    """Look at all steps of the graph; `forced` ones are not done, whatever there is.
 
     `stale` are steps of which it is known already that they are not done.
 
@@ -88,9 +88,7 @@ def look(
         open_store(prefix).refresh()
     search = _Search(graph, forced, on_drift, stale)
     search.run()
-    done = {
-        key: head for key, head in search.looked.items() if head is not None and key not in search.reasons
-    }
+    done = {key: head for key, head in search.heads.items() if search.is_done(key)}
     for key in search.reasons:  # now: when the step runs, its file may say something else already
         if (fn := graph.steps[key].fn) is not None:
             code_hash(fn)
@@ -122,44 +120,45 @@ def _files_stand(step: StepSpec, head: RecordHead) -> bool:
 
 
 class _Search:
-    """Steps become looked at, and looked-at ones stale; each happens once to a step."""
+    """Every step is read once, and becomes stale at most once."""
 
     def __init__(self, graph: StepGraph, forced: Set[str], on_drift: OnDrift, stale: Set[str]) -> None:
         self._graph = graph
         self._forced = forced
         self._rebuild = on_drift == "rebuild"
         self._known_stale = stale
-        self.looked: dict[str, RecordHead | None] = {}
+        self._missing: dict[str, Reason] = {}
+        self._to_spoil: list[tuple[str, Reason]] = []
+        self.heads: dict[str, RecordHead] = {}
         self.numbers: dict[str, int] = {}
         self.reasons: dict[str, Reason] = {}
         self.drifted: dict[str, Drift] = {}
-        self._to_look: list[str] = [*graph.targets, *graph.with_descendants(forced)]
-        self._to_spoil: list[tuple[str, Reason]] = []
 
     def run(self) -> None:
-        while self._to_look or self._to_spoil:
-            while self._to_spoil:
-                self._spoil(*self._to_spoil.pop())
-            batch = [key for key in dict.fromkeys(self._to_look) if key not in self.looked]
-            self._to_look.clear()
-            self._read(batch)
-            for key in batch:
-                self._compare(key)
+        self._read()
+        self._to_spoil.extend(
+            (key, self._missing[key]) for key in self._graph.targets if key in self._missing
+        )
+        for key in self._graph.order:
+            self._compare(key)
+        while self._to_spoil:
+            self._spoil(*self._to_spoil.pop())
 
-    def _read(self, batch: Iterable[str]) -> None:
-        """The records of these steps, all asked for at once."""
-        steps = {key: self._graph.steps[key] for key in batch}
+    def is_done(self, key: str) -> bool:
+        """Whether the step, which has a record, is done."""
+        return key not in self.reasons and key not in self._missing
+
+    def _read(self) -> None:
+        """The records of all steps, asked for at once."""
+        steps = self._graph.steps
         asked = ((str(each.output_path_prefix), each.output_path) for each in steps.values())
         found = heads(asked)
-        there = {key: found[step.output_path][1] for key, step in steps.items() if step.output_path in found}
-        whole = self._with_files({key: head for key, head in there.items() if head.files})
+        there = {key: found[each.output_path] for key, each in steps.items() if each.output_path in found}
+        self.numbers = {key: number for key, (number, _) in there.items()}
+        self.heads = {key: head for key, (_, head) in there.items()}
+        whole = self._with_files({key: head for key, head in self.heads.items() if head.files})
         for key, step in steps.items():
-            if key in there:
-                self.numbers[key] = found[step.output_path][0]
-            self.looked[key] = there.get(key)
-            reason = self._reason(key, step, there.get(key), whole)
-            if reason is not None:
-                self._to_spoil.append((key, reason))
+            self._judge(key, step, self.heads.get(key), whole.get(key, True))
 
     def _with_files(self, recorded: Mapping[str, RecordHead]) -> dict[str, bool]:
         """Whether the files stand; several at once where a look is a question to a server."""
@@ -170,48 +169,44 @@ class _Search:
         with ThreadPoolExecutor(_READERS) as pool:
             return dict(zip(recorded, pool.map(_files_stand, steps, recorded.values()), strict=True))
 
-    def _reason(
-        self, key: str, step: StepSpec, head: RecordHead | None, whole: Mapping[str, bool]
-    ) -> Reason | None:
-        """Why the step itself is not done, whatever it needs."""
+    def _judge(self, key: str, step: StepSpec, head: RecordHead | None, whole: bool) -> None:
+        """Why the step itself has to run, or would have to if it were needed."""
         if key in self._forced:
-            return Reason(Why.FORCED)
-        if is_dev(step.version):
-            return Reason(Why.DEV)
-        if head is None or key in self._known_stale:
-            return Reason(Why.NEVER_BUILT)
-        if not whole.get(key, True):
-            return Reason(Why.FILES_GONE)
-        if step.source is not None and head.location != step.source:
-            return Reason(Why.RECIPE_CHANGED)
-        drift = drift_of(step, head)
-        if drift:
-            self.drifted[key] = drift
-        if drift and self._rebuild:
-            return Reason(Why.RECIPE_CHANGED if drift.recipe else Why.CODE_CHANGED)
-        return None
+            self._to_spoil.append((key, Reason(Why.FORCED)))
+        elif is_dev(step.version):
+            self._to_spoil.append((key, Reason(Why.DEV)))
+        elif key in self._known_stale:
+            self._to_spoil.append((key, Reason(Why.NEVER_BUILT)))
+        elif head is None:
+            self._missing[key] = Reason(Why.NEVER_BUILT)
+        elif not whole:
+            self._missing[key] = Reason(Why.FILES_GONE)
+        else:
+            self._judge_drift(key, step, head)
 
-    def _spoil(self, key: str, reason: Reason) -> None:
-        """`key` is not done: so it needs its dependencies, and its dependents are not done either."""
-        if key not in self.reasons:
-            self.reasons[key] = reason
-            self._to_look.extend(self._graph.deps[key])
-            because = Reason(Why.DEP_RUNS, key)
-            self._to_spoil.extend(
-                (each, because) for each in self._graph.dependents[key] if each in self.looked
-            )
+    def _judge_drift(self, key: str, step: StepSpec, head: RecordHead) -> None:
+        moved = step.source is not None and head.location != step.source
+        drift = Drift(True, False) if moved else drift_of(step, head)
+        if moved or (drift and self._rebuild):
+            self._to_spoil.append((key, Reason(Why.RECIPE_CHANGED if drift.recipe else Why.CODE_CHANGED)))
+        elif drift:
+            self.drifted[key] = drift
 
     def _compare(self, key: str) -> None:
-        """Compare a step that was just read with its neighbours that have been read too."""
+        """Compare a step that is there with the present builds of what it needs."""
+        if key in self._missing or (own := self.heads.get(key)) is None:
+            return
         for dep in self._graph.deps[key]:
-            self._compare_edge(key, dep)
-        for dependent in self._graph.dependents[key]:
-            self._compare_edge(dependent, key)
-
-    def _compare_edge(self, key: str, dep: str) -> None:
-        if key in self.looked and dep in self.looked and key not in self.reasons:
-            own, other = self.looked[key], self.looked[dep]
-            if dep in self.reasons:
-                self._to_spoil.append((key, Reason(Why.DEP_RUNS, dep)))
-            elif own is not None and other is not None and own.deps.get(dep) != other.build:
+            other = self.heads.get(dep)
+            if other is not None and dep not in self._missing and own.deps.get(dep) != other.build:
                 self._to_spoil.append((key, Reason(Why.DEP_REBUILT, dep)))
+
+    def _spoil(self, key: str, reason: Reason) -> None:
+        """`key` has to run: so what it needs must be there, and its dependents have to run as well."""
+        if key in self.reasons:
+            return
+        self.reasons[key] = self._missing.get(key, reason)
+        self._to_spoil.extend(
+            (each, self._missing[each]) for each in self._graph.deps[key] if each in self._missing
+        )
+        self._to_spoil.extend((each, Reason(Why.DEP_RUNS, key)) for each in self._graph.dependents[key])

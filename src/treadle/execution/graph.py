@@ -53,6 +53,27 @@ class StepGraph:
                 stack.extend(self.dependents[key])
         return reached
 
+    def narrowed(self, targets: Iterable[str]) -> StepGraph:
+        """The graph of these steps and what they need."""
+        keep: set[str] = set()
+        stack = list(targets)
+        while stack:
+            if (key := stack.pop()) not in keep:
+                keep.add(key)
+                stack.extend(self.deps[key])
+        wanted = set(targets)
+        return StepGraph(
+            steps={key: self.steps[key] for key in self.order if key in keep},
+            deps={key: self.deps[key] for key in self.order if key in keep},
+            dependents={
+                key: tuple(each for each in self.dependents[key] if each in keep)
+                for key in self.order
+                if key in keep
+            },
+            targets=tuple(key for key in self.order if key in wanted),
+            order=tuple(key for key in self.order if key in keep),
+        )
+
 
 def gather(steps: Iterable[StepSpec], known: Container[str] = ()) -> StepGraph:
     """The graph of these steps and of all that they depend on; what the `known` ones need is left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from treadle.artifacts import open_store
 from treadle.execution.drift import describe_drift
 from treadle.execution.freshness import Plan, look
 from treadle.execution.graph import StepGraph
+from treadle.execution.labels import labels
 from treadle.execution.path import critical_path, remaining, weights
 from treadle.execution.step_spec import StepSpec
 from treadle.storage.ledger import Owner
@@ -35,7 +36,8 @@ class PlannedStep:
 
     RUN: this run would run it. CACHED: it is done. DRIFTED: it is done and served, though something about it
     has changed. RUNNING: another runner has it now. BLOCKED: it needs one that another runner has. `seconds`
-    is what it took when it, or another of its name, was last built; None when none was.
+    is what it took when it, or another of its name, was last built; None when none was. `label` tells it from
+    others of its name, by the arguments in which they differ.
     """
 
     id: str
@@ -45,11 +47,12 @@ class PlannedStep:
     deps: tuple[str, ...]
     output_path: str
     seconds: float | None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """`steps` are those that were looked at, dependencies first.
+    """`steps` are those that are done or have to run, dependencies first.
 
     `seconds` is how long the run would take by the times of former builds, None when none is known, and
     `critical_path` the chain of steps that it cannot be shorter than.
@@ -70,8 +73,9 @@ def plan_steps(graph: StepGraph, plan: Plan, max_concurrent: int) -> RunPlan:
     owners = _owners(to_run)
     known = known_seconds(to_run.values())
     blocked = graph.with_descendants(owners)
+    told = labels(graph.steps)
     listed = tuple(
-        _planned(graph, plan, key, owners, blocked, known)
+        replace(_planned(graph, plan, key, owners, blocked, known), label=told.get(key, ""))
         for key in graph.order
         if key in plan.done or key in plan.reasons
     )
@@ -102,8 +106,7 @@ def lately_failed(graph: StepGraph) -> frozenset[str]:
 
 def changed(graph: StepGraph) -> frozenset[str]:
     """The steps that are not done, or have drifted."""
-    everything = StepGraph(graph.steps, graph.deps, graph.dependents, graph.order, graph.order)
-    plan = look(everything)
+    plan = look(replace(graph, targets=graph.order))
     return frozenset(plan.reasons) | frozenset(plan.drifted)
 
 

@@ -22,13 +22,14 @@ class RunPlanned:
 
     A run over a stream plans one part of it after the other. `expected` are the seconds that each step
     to run took when it, or another of its name, was built before (step id -> seconds); `critical_path` is the
-    longest chain of steps to run, by those seconds.
+    longest chain of steps to run, by those seconds. `labels` tell steps of one name apart (see `labels`).
     """
 
     cached: int
     to_run: int
     expected: Mapping[str, float] = field(default_factory=dict)
     critical_path: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from treadle.artifacts import open_store
 from treadle.errors import StepError, StepsFailedError, UnknownNameError
-from treadle.execution.running.execute import describe
+from treadle.execution.blame import describe
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 
 _SHOWN = 10

@@ -13,7 +13,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
@@ -136,16 +135,16 @@ def new_run_id() -> str:
 
 
 def _asked_for(
-    steps: Iterable[StepSpec], force: Iterable[str], chosen: Iterable[str]
+    steps: Iterable[StepSpec], force: Iterable[str], selected: Iterable[str]
 ) -> tuple[StepGraph, frozenset[str]]:
     """The graph with what is asked for as its targets, and the ids of the forced steps."""
     graph = gather(steps)
     forced = frozenset(graph.find([force] if isinstance(force, str) else force))
-    expressions = list(chosen)
+    expressions = list(selected)
     if not expressions:
         return graph, forced
-    found = select(graph, expressions, failed=lately_failed(graph), changed=changed(graph))
-    return replace(graph, targets=tuple(key for key in graph.order if key in found)), forced
+    chosen = select(graph, expressions, failed=lately_failed(graph), changed=changed(graph))
+    return graph.narrowed(chosen | forced), forced
 
 
 def _check_one_of(name: str, value: object, known: object) -> None:

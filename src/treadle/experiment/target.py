@@ -4,29 +4,23 @@
     path/to/file.py:attr    this attribute: a step, several of them, or a function that returns them
     package.module[:attr]   the same for a module, found as by `python -m`
 
-The module of a file is called by its stem, as `import` would call it from beside the file, so its
-steps have the same identities however they are started.
+An error names the place in the user's file that is wrong.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import re
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
+from typing import Final, TypeGuard
 
-from treadle.errors import ArgumentError, UnknownNameError, nearest
+from treadle.errors import ArgumentError, UnknownNameError
 from treadle.execution import Handle, Step, StepSpec
+from treadle.experiment.modules import guarded, import_file, import_module
+from treadle.experiment.run import AnyStep
 
-AnyStep: TypeAlias = Handle[Any] | StepSpec
-T = TypeVar("T")
 ENTRY: Final = "build"
 _TARGET = re.compile(r"(?P<file>.+\.py|[^:]*/[^:]*)(:(?P<attr>\w+))?|(?P<module>[\w.-]+)(:(?P<name>\w+))?")
 _STEPS = "a step (a handle or a StepSpec), an iterable or a mapping of steps"
@@ -40,9 +34,7 @@ def is_step(value: object) -> TypeGuard[AnyStep]:
 def load_target(target: str) -> Iterable[AnyStep]:
     """The steps that `target` means, paths being relative to the current folder; see the module.
 
-    A list; or, where the experiment gives an iterator, an iterator, which is not listed here. The
-    folder of the file, or the current one for a module, comes first in `sys.path`, and stays there
-    as under `python FILE`, since steps may import when they run.
+    A list; or, where the experiment gives an iterator, an iterator, which is not listed here.
 
     Raises:
         ArgumentError: no such file or module, no steps in it, or what it raises, as the cause.
@@ -52,70 +44,9 @@ def load_target(target: str) -> Iterable[AnyStep]:
     if match is None:
         raise ArgumentError(f"experiment: expected FILE.py, FILE.py:NAME or MODULE[:NAME], got {target!r}")
     file, name = match["file"], match["module"]
-    module = _import_file(Path(file)) if file else _import_module(name)
+    module = import_file(Path(file)) if file else import_module(name)
     place, attr = file or name, match["attr"] or match["name"]
     return _attribute(place, module, attr) if attr else _default(place, module)
-
-
-def _import_file(path: Path) -> ModuleType:
-    file, name = path.absolute(), path.stem
-    if not file.is_file():
-        guess = nearest(file.name, sorted(each.name for each in file.parent.glob("*.py")))
-        hint = f"; did you mean {path.with_name(guess)}?" if guess else f" (current folder: {Path.cwd()})"
-        raise ArgumentError(f"experiment: expected a Python file, found none at {path}{hint}")
-    known = sys.modules.get(name)
-    if known is not None and _is_from(known, file):
-        return known
-    if known is not None or name in sys.stdlib_module_names:
-        owner = getattr(known, "__file__", None) or "the standard library"
-        raise ArgumentError(
-            f"experiment {path}: the module name {name!r} is taken by {owner}; rename the file"
-        )
-    _prepend(file.parent)
-    return _guarded(str(path), file, lambda: _execute(name, file))
-
-
-def _is_from(module: ModuleType, file: Path) -> bool:
-    place = getattr(module, "__file__", None)
-    return place is not None and Path(place).exists() and Path(place).samefile(file)
-
-
-def _execute(name: str, file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"not a Python file: {file}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _import_module(name: str) -> ModuleType:
-    _prepend(Path.cwd())
-    found = _guarded(name, None, lambda: _find(name))
-    if found is None:
-        raise ArgumentError(f"experiment: no module {name!r} on the path, which begins with {Path.cwd()}")
-    return _guarded(name, Path(found.origin) if found.origin else None, lambda: importlib.import_module(name))
-
-
-def _find(name: str) -> ModuleSpec | None:
-    """Where the module is; the packages above it are imported for that."""
-    try:
-        return importlib.util.find_spec(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            return None
-        raise
-
-
-def _prepend(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()  # what was written just now is found too
 
 
 def _default(place: str, module: ModuleType) -> Iterable[AnyStep]:
@@ -160,7 +91,7 @@ def _called(where: str, function: Callable[[], object], module: ModuleType) -> I
             f"got one that needs {', '.join(needed)}"
         )
     file = Path(module.__file__) if module.__file__ else None
-    return _listed(f"{where}()", _guarded(where, file, function))
+    return _listed(f"{where}()", guarded(where, file, function))
 
 
 def _parameters(function: Callable[[], object]) -> list[inspect.Parameter]:
@@ -193,21 +124,3 @@ def _checked(where: str, values: Iterable[object]) -> Iterator[AnyStep]:
                 f"experiment {where}[{place}]: expected a handle or a StepSpec, got {value!r}"
             )
         yield value
-
-
-def _guarded(where: str, file: Path | None, act: Callable[[], T]) -> T:
-    """What `act` gives; what it raises is the cause of an error that names the place in `file`."""
-    try:
-        return act()
-    except (Exception, SystemExit) as error:  # SystemExit would end the command as if all were well
-        raise _failed(where, file, error) from error
-
-
-def _failed(where: str, file: Path | None, error: BaseException) -> ArgumentError:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if file is not None and Path(frame.filename) == file] or frames
-    place = f"{own[-1].filename}:{own[-1].lineno}"
-    if isinstance(error, SyntaxError) and error.filename:
-        place = f"{error.filename}:{error.lineno}"
-    reason = error.msg if isinstance(error, SyntaxError) else error
-    return ArgumentError(f"experiment {where} failed at {place}: {type(error).__name__}: {reason}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from treadle.artifacts import Store, open_store
+from treadle.artifacts import Store, close_store, open_store
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def temporary_store() -> Iterator[Store]:
         try:
             yield store
         finally:
-            store.ledger.close()
+            close_store(store.prefix)
 
 
 @contextmanager
@@ -40,3 +40,4 @@ def memory_store() -> Iterator[Store]:
         fs, root = fsspec.url_to_fs(store.prefix)
         if fs.find(root):
             fs.rm(root, recursive=True)
+        close_store(store.prefix)

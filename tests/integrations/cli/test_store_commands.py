@@ -51,8 +51,8 @@ def test_a_corrupt_ledger_is_an_error_with_a_remedy(project: Project, arguments:
 
 def test_ls_lists_the_latest_first(built: Project) -> None:
     lines = built("ls").out.splitlines()
-    assert lines[0].split() == ["name", "id", "when", "time", "files", "size", "state"]
-    assert [line.split()[0] for line in lines[1:5]] == ["report", "total", "numbers", "numbers"]
+    assert lines[0].split() == ["step", "when", "time", "files", "size", "state"]
+    assert [line.split("-")[0] for line in lines[1:5]] == ["report", "total", "numbers", "numbers"]
     assert lines[5].startswith("4 steps, 3 bytes, in ")
     assert lines[6] == f"next: treadle show {built.ids()['report']}"
 
@@ -83,6 +83,19 @@ def test_show_tells_all_of_a_record(built: Project) -> None:
     assert re.search(r"^run +\S+ on \S+, 1 attempt$", told, re.MULTILINE)
     [number, _] = json.loads(built("ls", "numbers", "--json").out)
     assert "numbers.txt  " in built("show", number["place"]).out
+
+
+def test_show_names_the_first_of_very_many(project: Project) -> None:
+    """A step may need ten thousand others, and what follows them is to be seen."""
+    Path(project.target).write_text(
+        "from treadle import step\n\n\n@step\ndef one(i: int) -> int:\n    return i\n\n\n"
+        "@step\ndef total(xs: list) -> int:\n    return sum(xs)\n\n\n"
+        "def build():\n    return total([one(i) for i in range(25)])\n"
+    )
+    assert project("run", project.target).code == 0
+    out = project("show", "total").out
+    assert out.count(", build ") == 20
+    assert "            and 5 more\n" in out
 
 
 def test_show_of_what_is_not_built_says_why(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

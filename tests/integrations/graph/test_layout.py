@@ -4,9 +4,12 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from treadle.integrations.graph.layout import BOX_HEIGHT, Box, lay_out
 from treadle.integrations.graph.model import PlanGraph, PlanNode
+from treadle.integrations.graph.spread import spread
 
 MakeGraph = Callable[[int], PlanGraph]
 
@@ -73,3 +76,12 @@ def test_two_chains_do_not_cross() -> None:
     boxes = lay_out(PlanGraph([PlanNode(name, name) for name in names], edges)).boxes
     sides = {boxes[f"a{i}"].y < boxes[f"b{i}"].y for i in range(3)}
     assert len(sides) == 1
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))
+def test_spread_keeps_room_and_moves_no_more_than_needed(wish: list[float]) -> None:
+    """Middles that are apart already stay; others part around their mean."""
+    placed = spread(wish, [10.0] * len(wish), gap=2)
+    assert all(right - left >= 12 - 1e-6 for left, right in pairwise(placed))
+    assert sum(placed) == pytest.approx(sum(wish), abs=1e-6)
+    assert spread(placed, [10.0] * len(wish), gap=2) == pytest.approx(placed)

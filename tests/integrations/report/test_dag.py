@@ -1,7 +1,6 @@
 """The drawing of a graph: nothing overlaps, arrows point down, the same graph gives the same picture."""
 
 import re
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from treadle.errors import GraphError
 from treadle.integrations.report.dag import Box, Sizes, draw_graph
-from treadle.integrations.report.spread import spread
 
 
 @st.composite
@@ -60,15 +58,6 @@ def test_edges_lead_down_from_box_to_box(graph: dict[str, list[str]]) -> None:
 def test_the_order_of_the_steps_does_not_matter(graph: dict[str, list[str]]) -> None:
     """The same experiment has to look the same on each page."""
     assert draw_graph(dict(sorted(graph.items()))) == draw_graph(graph)
-
-
-@given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))
-def test_spread_keeps_room_and_moves_no_more_than_needed(wish: list[float]) -> None:
-    """Middles that are apart already stay; others part around their mean."""
-    placed = spread(wish, [10.0] * len(wish), gap=2)
-    assert all(right - left >= 12 - 1e-6 for left, right in pairwise(placed))
-    assert sum(placed) == pytest.approx(sum(wish), abs=1e-6)
-    assert spread(placed, [10.0] * len(wish), gap=2) == pytest.approx(placed)
 
 
 def test_a_long_edge_passes_beside_the_boxes_between() -> None:

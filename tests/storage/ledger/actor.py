@@ -13,15 +13,16 @@ from pathlib import Path
 
 from treadle.errors import LeaseLostError
 from treadle.storage.ledger import AttemptNote, Claim, Held, Ledger
-from treadle.storage.ledger.objects import ObjectLedger
 from treadle.storage.ledger.sqlite import SqliteLedger
 
 kind, url, ttl = sys.argv[1:]
-ledger: Ledger = (
-    SqliteLedger(f"{url}/.treadle/ledger.db", float(ttl))
-    if kind == "sqlite"
-    else ObjectLedger(url, float(ttl))
-)
+ledger: Ledger
+if kind == "sqlite":
+    ledger = SqliteLedger(f"{url}/.treadle/ledger.db", float(ttl))
+else:
+    from treadle.storage.ledger.objects import ObjectLedger  # here: fsspec takes a while to load
+
+    ledger = ObjectLedger(url, float(ttl))
 claims: dict[str, Claim] = {}
 lost: dict[str, threading.Event] = {}
 

@@ -14,9 +14,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-import fsspec
 import pytest
-from moto.server import ThreadedMotoServer
 
 from treadle.storage.ledger import AttemptNote, Ledger
 from treadle.storage.ledger.memory import MemoryLedger
@@ -25,23 +23,6 @@ from treadle.storage.ledger.sqlite import SqliteLedger
 
 ACTOR = Path(__file__).with_name("actor.py")
 KINDS = ["sqlite", "memory", "objects-local", "objects-memory", "objects-s3"]
-SHARED_BY_PROCESSES = ["sqlite", "objects-local", "objects-s3"]
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[str]:
-    """The URL of a bucket on a server of this machine; the environment leads clients to it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        fsspec.filesystem("s3", skip_instance_cache=True).mkdir("treadle")
-        yield "s3://treadle"
-        server.stop()
 
 
 @dataclass

@@ -5,12 +5,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from treadle.errors import LedgerError
+from treadle.errors import ArtifactError, LedgerError
 from treadle.storage.ledger import names
 from treadle.storage.ledger.bucket import Bucket
+from treadle.storage.ledger.objects import ObjectLedger
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -68,6 +69,18 @@ def test_a_bucket_that_is_not_there_is_named(s3: str) -> None:
         Bucket("s3://elsewhere/x").create("a", b"content")
 
 
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"not json"])
+def test_a_damaged_note_is_told_by_its_path(tmp_path: Path, content: bytes) -> None:
+    ledger, bucket = ObjectLedger(str(tmp_path), 30.0), Bucket(str(tmp_path))
+    bucket.write(names.run_path("r"), content)
+    bucket.write(f"{names.folder('a')}/{names.attempt(1, 'ab', 'r')}", content)
+    with pytest.raises(ArtifactError, match=r"/runs/r\.json: this note is damaged: .*; remove it"):
+        ledger.runs()
+    with pytest.raises(ArtifactError, match=r"/a/@/attempt-.*\.json: this note is damaged: .*; remove it"):
+        ledger.attempts("a")
+
+
+@example("a/")
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_a_place_can_be_told_from_the_path_of_its_objects(place: str) -> None:
     path = f"{names.folder(place)}/{names.mark('build', 1)}"

@@ -151,7 +151,7 @@ def test_a_lock_held_too_long_is_named(
 def test_a_beat_that_meets_a_lock_is_tried_again(
     ledger: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_ttl", 0.06)  # how long a beat waits for a lock follows from it
+    monkeypatch.setattr(ledger._heart, "ttl", 0.06)  # how long a beat waits for a lock follows from it
     lost: list[str] = []
     claim = ledger.claim("b", lambda: lost.append("b"))
     assert isinstance(claim, Claim)

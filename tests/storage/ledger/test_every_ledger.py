@@ -87,6 +87,19 @@ def test_a_place_has_one_owner_until_it_is_released(ledger: Ledger, note: Note) 
     assert take(ledger, "a").number == 1
 
 
+def test_leases_are_listed_also_of_places_that_have_nothing_else(
+    ledger: Ledger, build: Callable[..., int], note: Note
+) -> None:
+    assert list(ledger.leases()) == []
+    build("a")
+    claims = [take(ledger, place) for place in ("c", "a", "with space/ünï%2F@")]
+    assert dict(ledger.leases()) == ledger.owners(claim.place for claim in claims)
+    assert [place for place, _ in ledger.leases()] == ["a", "c", "with space/ünï%2F@"]
+    ledger.release(claims[0])
+    ledger.commit(claims[1], "{}", "{}", note("a"), None)
+    assert [place for place, _ in ledger.leases()] == ["with space/ünï%2F@"]
+
+
 def test_what_is_over_cannot_be_committed(ledger: Ledger, note: Note) -> None:
     claim = take(ledger, "a")
     ledger.release(claim)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from treadle.errors import ArgumentError, LedgerError
-from treadle.storage.ledger import open_ledger
+from treadle.storage.ledger import RunNote, close_ledger, open_ledger
 from treadle.storage.ledger.memory import MemoryLedger
 from treadle.storage.ledger.mounts import is_shared_by_machines, is_shared_kind, kind_of_file_system
 from treadle.storage.ledger.objects import ObjectLedger
@@ -50,6 +50,19 @@ def test_a_store_that_was_deleted_gets_a_new_ledger(tmp_path: Path) -> None:
         each.unlink()
     assert open_ledger(str(tmp_path)) is not first
     assert open_ledger(str(tmp_path)).attempts() == []
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_ledger_that_was_closed_is_made_anew(kind: str, tmp_path: Path) -> None:
+    """Else a process that opens many stores, as a suite of tests does, keeps them all."""
+    prefix = str(tmp_path) if kind == "local" else "memory://closed"
+    first = open_ledger(prefix)
+    first.note_run(RunNote("r", "2026-01-01T00:00:00+00:00", "", "host", "treadle run", {}))
+    close_ledger(f"{prefix}/")
+    close_ledger(prefix)
+    assert open_ledger(prefix) is not first
+    assert [each.run for each in open_ledger(prefix).runs()] == (["r"] if kind == "local" else [])
+    close_ledger(prefix)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Several owners on one store: threads, clients, processes; dead ones, paused ones, slow ones."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 Note = Callable[..., AttemptNote]
 processes = pytest.mark.parametrize("store", ["sqlite", "objects-local", "objects-s3"], indirect=True)
+slow_s3 = pytest.param("objects-s3", marks=pytest.mark.slow)
+processes_slow_on_s3 = pytest.mark.parametrize("store", ["sqlite", "objects-local", slow_s3], indirect=True)
 SHORT = 0.5
 
 
@@ -43,7 +47,7 @@ def test_of_many_threads_one_gets_the_place(store: "Store") -> None:
     assert winner.number == 1
 
 
-@processes
+@processes_slow_on_s3
 def test_of_many_processes_one_gets_the_place(store: "Store") -> None:
     actors = [store.actor() for _ in range(4)]
     for actor in actors:
@@ -101,7 +105,7 @@ def _wait_for(client: Ledger) -> Claim:
     return found
 
 
-@processes
+@processes_slow_on_s3
 def test_a_living_owner_keeps_its_place_for_longer_than_a_life(store: "Store") -> None:
     life = 3.0 if store.kind == "objects-s3" else 1.5
     owner, client = store.actor(ttl=life), store.client()
@@ -114,6 +118,9 @@ def test_a_living_owner_keeps_its_place_for_longer_than_a_life(store: "Store") -
     assert owner.ask("commit", "a", "theirs") == "committed"
 
 
+@pytest.mark.parametrize(
+    "store", ["sqlite", "memory", "objects-local", "objects-memory", slow_s3], indirect=True
+)
 def test_short_claims_are_never_reported_lost(store: "Store", note: Note) -> None:
     """A heartbeat that looks just when a claim ends well must not take it for lost."""
     rounds = 1000 if store.kind in ("sqlite", "memory") else 30
@@ -127,6 +134,33 @@ def test_short_claims_are_never_reported_lost(store: "Store", note: Note) -> Non
     client.close()
     assert lost == []
     assert client.owners([f"place-{number}" for number in range(7)]) == {}
+
+
+RELEASE_ON_A_FULL_DISK = """
+import resource, sys
+from treadle.errors import LedgerError
+from treadle.storage.ledger.objects import ObjectLedger
+from treadle.storage.ledger.sqlite import SqliteLedger
+
+kind, url = sys.argv[1:]
+ledger = SqliteLedger(f"{url}/ledger.db", 1800.0) if kind == "sqlite" else ObjectLedger(url, 1800.0)
+claim = ledger.claim("a", print)
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+try:
+    ledger.release(claim)
+except LedgerError:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    print(type(ledger.claim("a", print)).__name__)
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "objects"])
+def test_a_claim_whose_release_failed_does_not_keep_this_process_out(kind: str, tmp_path: Path) -> None:
+    """Its lease is in the ledger for half an hour, and this process knows that nobody is behind it."""
+    command = [sys.executable, "-c", RELEASE_ON_A_FULL_DISK, kind, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "Claim\n"
 
 
 @pytest.mark.parametrize("store", ["sqlite", "objects-local", "objects-memory"], indirect=True)

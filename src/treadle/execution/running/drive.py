@@ -18,9 +18,11 @@ from queue import Empty, SimpleQueue
 
 from treadle.artifacts import missing_record
 from treadle.errors import StepError, StepTimeoutError
+from treadle.execution.blame import describe
 from treadle.execution.drift import describe_drift
 from treadle.execution.freshness import OnDrift, Plan, look
 from treadle.execution.graph import StepGraph, gather
+from treadle.execution.labels import labels
 from treadle.execution.path import critical_path, remaining, weights
 from treadle.execution.plan import known_seconds
 from treadle.execution.report import (
@@ -35,7 +37,7 @@ from treadle.execution.report import (
 from treadle.execution.results import KEPT, Results, because
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
-from treadle.execution.running.execute import Served, Tried, describe
+from treadle.execution.running.execute import Served, Tried
 from treadle.execution.running.feed import PART, Feed, Part
 from treadle.execution.running.jobs import Jobs
 from treadle.execution.running.journal import Journal
@@ -206,7 +208,8 @@ class Drive:
         self._journal.begin({str(step.output_path_prefix) for step in graph.steps.values()})
         cached = [key for key in plan.done if key not in self._ends]
         path = critical_path(needs, left) if known else ()
-        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path))
+        told = labels({key: graph.steps[key] for key in needs})
+        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path, told))
         for key, drift in plan.drifted.items():
             if self._options.on_drift == "warn":
                 step = graph.steps[key]

@@ -30,6 +30,7 @@ from treadle.artifacts import (
     Store,
     code_hash,
     encode_value,
+    is_url,
     open_store,
     type_name,
 )
@@ -37,6 +38,7 @@ from treadle.artifacts.logs import keep_log, log_file
 from treadle.artifacts.provenance import capture
 from treadle.artifacts.workplace import WorkFolder
 from treadle.errors import ArtifactError, LeaseLostError, StepError
+from treadle.execution.blame import describe
 from treadle.execution.freshness import built_from, standing
 from treadle.execution.running.hold import Hold
 from treadle.execution.running.inside import check_outside, inside
@@ -97,6 +99,8 @@ def attempt(task: Task) -> Tried:
         return _execute(task, store, claim, hold, left, clock)
     except BaseException as error:  # noqa: BLE001 - the outcome, raised at the end of the run
         add_note(error, f"in step {task.step.id}, output folder {task.step.output_path}")
+        if isinstance(error, FileNotFoundError) and is_url(task.step.output_path):
+            add_note(error, "the store is at a URL: write with fsspec.open(path), not with pathlib or open()")
         return Broken(Failed(error), started, time.perf_counter() - clock)
 
 
@@ -206,14 +210,6 @@ def _word(error: BaseException | None) -> AttemptOutcome:
     if isinstance(error, LeaseLostError):
         return "lost"
     return "cancelled" if stop_requested() else "failed"
-
-
-def describe(error: BaseException) -> str:
-    """`Type: message`, also for an exception that fails to give its message."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed
-        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
 
 
 def _check_free(task: Task, store: Store) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from treadle.errors import StepTimeoutError, WorkerLostError
+from treadle.execution.blame import describe
 from treadle.execution.freshness import Why
 from treadle.execution.running.agenda import Agenda
-from treadle.execution.running.execute import Broken, Task, Tried, attempt, describe
+from treadle.execution.running.execute import Broken, Task, Tried, attempt
 from treadle.execution.running.ready import Ready
 from treadle.execution.running.unfinished import Unit
 from treadle.fray import Client, JobHandle, JobRequest, JobStatus, ResourceConfig

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from treadle.artifacts import open_store
+from treadle.artifacts.prefix import hide_from_git
 from treadle.execution.running.unfinished import Unit
 from treadle.kernel import Outcome
 from treadle.storage.ledger import AttemptNote, AttemptOutcome, RunNote
@@ -28,6 +29,7 @@ class Journal:
         for prefix in prefixes:
             if prefix not in self._began:
                 self._began[prefix] = _now()
+                hide_from_git(prefix)
                 open_store(prefix).workplace.sweep()
                 self._note_run(prefix, "", {})
 

@@ -8,7 +8,8 @@
     terminal          train | hello
 
 Which body runs is a context variable, so the threads that a body starts by `kernel.carry` belong to it.
-What child processes write is not heard: they write to the file descriptors.
+What child processes write is not heard: they write to the file descriptors. When the body fails, its
+traceback goes into the file as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TextIO, TypeAlias
 
-Kind: TypeAlias = Literal["stdout", "stderr", "log"]
+from treadle.execution.blame import traceback_lines
+
+Kind: TypeAlias = Literal["stdout", "stderr", "log", "error"]
 
 _running: ContextVar[StepLog | None] = ContextVar("log of the running step", default=None)
 # One for all, since whole lines must not mix on the terminal. Reentrant, since a signal handler or a
@@ -82,6 +85,7 @@ class StepLog:
         _running.reset(self._token)
         with _lock:
             try:
+                self._put("error", traceback_lines(error) if error is not None else (), None)
                 for stream, lines in self._lines.items():
                     self._put(stream, lines.rest(), lines.sink)
             finally:

@@ -1,7 +1,8 @@
 """The console script `treadle`: names the commands, calls one, and turns errors into exit codes.
 
 0 is success, 1 work that failed, 2 a request that was wrong, 130 Ctrl-C, 143 SIGTERM. Commands are given as
-import strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows the traceback of an error.
+import strings, so that `treadle --help` loads none of them. `TREADLE_DEBUG=1` shows the traceback of an
+error.
 """
 
 from __future__ import annotations

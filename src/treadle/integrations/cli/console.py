@@ -8,20 +8,15 @@ import shlex
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import TypeAlias
 
-from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 from rich.text import Text
 
 from treadle.integrations.graph.model import duration
-
-Cell: TypeAlias = str | Text
+from treadle.integrations.progress.columns import Cell, aligned
 
 _WIDE = 1_000
-_GAP = "  "
 
 
 def out() -> Console:
@@ -46,48 +41,11 @@ def say_json(value: object) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Collection[str] = ()) -> None:
-    """A table without lines; the columns named in `right` are aligned there. The last ones may fold."""
+    """A table without lines; columns named in `right` are aligned there, and wide ones fold to fit."""
     listed = [tuple(Text(each, style="bold") for each in columns), *rows]
-    widths = [max(cell_len(_plain(cell)) for cell in column) for column in zip(*listed, strict=True)]
-    sides: list[JustifyMethod] = ["right" if each in right else "left" for each in columns]
+    sides = [place for place, each in enumerate(columns) if each in right]
     console = out()
-    if sum(widths) + len(_GAP) * (len(widths) - 1) <= console.width:
-        console.print(_aligned(listed, widths, sides), soft_wrap=True, end="")
-    else:
-        console.print(_folded(listed, sides))
-
-
-def _plain(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else cell.plain
-
-
-def _aligned(
-    rows: Sequence[Sequence[Cell]], widths: Sequence[int], sides: Sequence[JustifyMethod]
-) -> Text:
-    """The lines as one text: of ten thousand rows, a table of rich would take seconds."""
-    text = Text()
-    for row in rows:
-        space = ""
-        for cell, width, side in zip(row, widths, sides, strict=True):
-            plain = _plain(cell)
-            fill = " " * (width - cell_len(plain))
-            space += fill if side == "right" else ""
-            if plain:  # a line does not end in spaces
-                text.append(space).append(plain, "" if isinstance(cell, str) else cell.style)
-                space = ""
-            space += _GAP if side == "right" else fill + _GAP
-        text.append("\n")
-    return text
-
-
-def _folded(rows: Sequence[Sequence[Cell]], sides: Sequence[JustifyMethod]) -> Table:
-    head, *body = rows
-    folded = Table(box=None, header_style="bold", pad_edge=False)
-    for column, side in zip(head, sides, strict=True):
-        folded.add_column(column, justify=side, overflow="fold", no_wrap=side == "right")
-    for row in body:
-        folded.add_row(*(Text(each) if isinstance(each, str) else each for each in row))
-    return folded
+    console.print(aligned(listed, sides, console.width), soft_wrap=True, end="")
 
 
 def when(iso: str) -> str:

@@ -39,7 +39,7 @@ def diff(first: str, second: str | None = None, /, *, store: StoreOption = None)
         say(f"  and {more:,} more")
     if not lines:
         say("  nothing differs but the time")
-    say(f"next: all of one: {command('show', new.head.step_id, store=store)}")
+    say(f"next: the whole record of one: {command('show', new.head.step_id, store=store)}")
 
 
 def _last_two(store: Store, step: str, named: str | None) -> tuple[Record, Record]:

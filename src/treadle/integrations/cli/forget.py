@@ -21,7 +21,7 @@ def forget(step: str, /, *, store: StoreOption = None) -> None:
         return
     output = place.output_path(found.place)
     place.forget(output)
-    built = f", {when(found.head.started)}" if found.head is not None else ""
+    built = f" of {when(found.head.started)}" if found.head is not None else ""
     say(f"{found.id}: build {found.number or 'unreadable'}{built} does not stand any more")
     if found.head is None or found.head.files:
         removed = command("gc", "--delete", store=store)

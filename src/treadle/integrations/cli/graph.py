@@ -9,15 +9,25 @@ from typing import Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from treadle import experiment
+from treadle.errors import ArgumentError
 from treadle.execution import RunPlan
 from treadle.execution.graph import StepGraph
+from treadle.execution.labels import labels
 from treadle.integrations.cli.console import counted, say
 from treadle.integrations.cli.options import ASKED, Asked
 from treadle.integrations.cli.targets import gathered
 from treadle.integrations.graph import PlanGraph, PlanNode, to_html, to_mermaid, to_svg
 
 Format: TypeAlias = Literal["mermaid", "svg", "html"]
-_FORMATS: dict[str, Format] = {".svg": "svg", ".html": "html", ".htm": "html"}
+_FORMATS: dict[str, Format] = {
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".md": "mermaid",
+    ".txt": "mermaid",
+}
 
 
 def graph(
@@ -39,10 +49,10 @@ def graph(
     output
         The file to write; by default standard output.
     """
+    kind = format or _by_ending(output)
     whole = gathered(target, options)
     asked = {**options.planning(), "versions": None}  # the steps have their versions
     made = experiment.plan(*(whole.steps[key] for key in whole.targets), **asked)
-    kind = format or _FORMATS.get(output.suffix.lower() if output else "", "mermaid")
     drawn = _as_graph(whole, made)
     text = _drawn(drawn, kind, target)
     if output is None:
@@ -52,13 +62,26 @@ def graph(
     say(f"{counted(len(drawn.nodes), 'step')}, as {kind}, in {output.resolve()}")
 
 
+def _by_ending(output: Path | None) -> Format:
+    if output is None:
+        return "mermaid"
+    found = _FORMATS.get(output.suffix.lower())
+    if found is None:
+        raise ArgumentError(
+            f"--output {output}: expected an ending out of {', '.join(_FORMATS)}, got "
+            f"{output.suffix or 'none'}; for another one give --format"
+        )
+    return found
+
+
 def _as_graph(steps: StepGraph, made: RunPlan) -> PlanGraph:
-    """All steps; those that the plan did not have to look at have no state."""
+    """All steps; those that are not there, and not needed, have no state."""
     planned = {each.id: each for each in made.steps}
+    told = labels(steps.steps)
     nodes = [
-        PlanNode(key, each.name, plan.state.value, plan.seconds, plan.reason)
+        PlanNode(key, each.name, plan.state.value, plan.seconds, plan.reason, plan.label)
         if (plan := planned.get(key)) is not None
-        else PlanNode(key, each.name)
+        else PlanNode(key, each.name, label=told.get(key, ""))
         for key, each in ((key, steps.steps[key]) for key in steps.order)
     ]
     return PlanGraph(nodes, [(dep, key) for key in steps.order for dep in steps.deps[key]])

@@ -47,7 +47,7 @@ def _tell_runs(store: Store, limit: int, named: str | None) -> None:
         say(f"no run in {store.prefix} yet; next: {command('run', 'TARGET', store=named)}")
         return
     table(("run", "when", "time", "host", "steps", "command"), map(_run, runs), right=("time",))
-    say(f"next: what is there now: {command('ls', store=named)}")
+    say(f"next: what the store has: {command('ls', store=named)}")
 
 
 def _run(note: RunNote) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from treadle.artifacts import Store, is_url
 from treadle.integrations.cli.console import command, counted, say, say_json, size, table, took, when
 from treadle.integrations.cli.lookup import Known, StoreOption, known_steps, opened
+from treadle.integrations.progress.summary import label
 from treadle.storage.ledger import Owner
 from treadle.storage.ledger.process import is_gone
 
@@ -105,7 +106,7 @@ def _tell(
         fits = f" that fits {pattern!r}" if pattern is not None else ""
         say(f"no step{what}{fits} in {store.prefix}; next: {command('run', 'TARGET', store=named)}")
         return
-    columns = ("name", "id", "when", "time", "files", "size", "state")
+    columns = ("step", "when", "time", "files", "size", "state")
     table(columns, (_row(each, state) for each, state in rows), right=("time", "files", "size"))
     total = sum(file.bytes for each, _ in rows if each.head is not None for file in each.head.files)
     say(f"{counted(len(rows), 'step')}, {size(total)}, in {store.prefix}")
@@ -117,8 +118,7 @@ def _tell(
 def _row(step: Known, state: State) -> tuple[str | Text, ...]:
     files = step.head.files if step.head is not None else ()
     return (
-        step.name,
-        step.id,
+        label(step.id, step.name),
         when(step.time)[:16],
         took(_seconds(step)),
         f"{len(files):,}" if step.head is not None else "",

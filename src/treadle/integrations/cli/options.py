@@ -10,8 +10,9 @@ from cyclopts import Parameter
 
 from treadle.artifacts import find_prefix
 from treadle.errors import ArgumentError
-from treadle.execution import Event, Handle, OnDrift, OnFailure, StepSpec, VersionsUnused
+from treadle.execution import Event, OnDrift, OnFailure, StepSpec, VersionsUnused
 from treadle.execution.handles.versions import Versions
+from treadle.experiment.run import AnyStep
 from treadle.experiment.target import load_target
 from treadle.integrations.cli.console import warn
 from treadle.integrations.cli.lookup import StoreOption
@@ -122,10 +123,8 @@ class Running(Asked):
 # What commands have for a default: nothing given.
 LOWERING, ASKED, RUNNING = Lowering(), Asked(), Running()
 
-Target: TypeAlias = Handle[Any] | StepSpec
 
-
-def load(target: str, store: str | None) -> tuple[Target | Iterator[Target], ...]:
+def load(target: str, store: str | None) -> tuple[AnyStep | Iterator[AnyStep], ...]:
     """What `run` takes: the steps of a target, or the one iterator that gives them; see `load_target`.
 
     Raises:
@@ -136,7 +135,7 @@ def load(target: str, store: str | None) -> tuple[Target | Iterator[Target], ...
     return (checked,) if isinstance(steps, Iterator) else tuple(checked)
 
 
-def _in_store(steps: Iterable[Target], store: str) -> Iterator[Target]:
+def _in_store(steps: Iterable[AnyStep], store: str) -> Iterator[AnyStep]:
     prefix = find_prefix(store)
     for step in steps:
         if isinstance(step, StepSpec) and step.output_path_prefix != prefix:

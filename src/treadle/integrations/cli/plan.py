@@ -55,6 +55,7 @@ def _as_json(made: RunPlan) -> object:
         {
             "id": each.id,
             "name": each.name,
+            "label": each.label,
             "state": each.state.value,
             "reason": each.reason,
             "deps": list(each.deps),
@@ -78,11 +79,13 @@ def _tell_steps(made: RunPlan) -> None:
     if len(shown) > _ROWS:
         shown = tuple(each for each in shown if each.state is not StepState.CACHED)[:_ROWS]
     on_path = frozenset(made.critical_path)
-    table(
-        ("", "step", "state", "time", "reason"),
-        (_row(each, each.id in on_path) for each in shown),
-        right=("time",),
+    columns, rows = (
+        ("", "step", "arguments", "state", "time", "reason"),
+        [_row(each, each.id in on_path) for each in shown],
     )
+    if not any(each.label for each in shown):  # all names differ
+        columns, rows = columns[:2] + columns[3:], [row[:2] + row[3:] for row in rows]
+    table(columns, rows, right=("time",))
     if (more := len(made.steps) - len(shown)) > 0:
         say(f"and {more:,} more; all of them: --json", "dim")
 
@@ -93,6 +96,7 @@ def _row(step: PlannedStep, on_path: bool) -> tuple[str | Text, ...]:
     return (
         Text("◆" if on_path else "", style="yellow"),
         step.id,
+        Text(step.label, style="dim"),
         state,
         f"{about}{took(step.seconds)}",
         step.reason,

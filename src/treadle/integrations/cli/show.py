@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from treadle.artifacts import FileEntry, Record, Store
@@ -11,7 +11,7 @@ from treadle.errors import ArtifactError
 from treadle.integrations.cli.console import command, counted, say, size, took, when
 from treadle.integrations.cli.lookup import Known, StoreOption, find_step, opened
 
-_FILES = 20
+_LINES = 20
 _TEXT = 2_000
 _WIDTH = 12
 
@@ -45,7 +45,8 @@ def _parts(store: Store, step: Known, record: Record) -> Iterator[tuple[str, str
     yield "value", _cut(told(body.value))
     yield from _listed("recipe", [f"{each.path} = {each.new}" for each in differences(*_fields(body.config))])
     yield from _listed("needs", [f"{dep}, build {build[:12]}" for dep, build in head.deps.items()])
-    yield from _listed("files", _files(head.files))
+    whole = size(sum(each.bytes for each in head.files))
+    yield from _listed("files", [_file(each) for each in head.files], f", {whole} in all")
     yield "when", f"{when(head.started)}, took {took(head.seconds)}"
     yield "run", f"{body.run} on {body.host}, {counted(body.attempts, 'attempt')}"
     yield "fingerprint", head.fingerprint
@@ -70,16 +71,16 @@ def _is_dict(form: Any) -> bool:
     return isinstance(form, dict) and form.keys() == {"dict"}
 
 
-def _listed(name: str, lines: list[str]) -> Iterator[tuple[str, str]]:
-    for place, line in enumerate(lines):
+def _listed(name: str, lines: Sequence[str], total: str = "") -> Iterator[tuple[str, str]]:
+    """The first of the lines; `total` follows the number of the others."""
+    for place, line in enumerate(lines[:_LINES]):
         yield ("" if place else name), _cut(line)
+    if (more := len(lines) - _LINES) > 0:
+        yield "", f"and {more:,} more{total}"
 
 
-def _files(files: tuple[FileEntry, ...]) -> list[str]:
-    shown = [f"{each.path}  {size(each.bytes)}  {each.checksum[:19]}" for each in files[:_FILES]]
-    more = len(files) - len(shown)
-    total = size(sum(each.bytes for each in files))
-    return [*shown, *([f"and {more:,} more, {total} in all"] if more > 0 else [])]
+def _file(entry: FileEntry) -> str:
+    return f"{entry.path}  {size(entry.bytes)}  {entry.checksum[:19]}"
 
 
 def told(tree: Any) -> str:

@@ -41,6 +41,7 @@ def _data(graph: PlanGraph) -> str:
         {
             "id": node.id,
             "name": node.name,
+            "label": node.label,
             "state": node.state,
             "time": node.time,
             "reason": node.reason,

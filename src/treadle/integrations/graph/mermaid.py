@@ -29,7 +29,7 @@ def to_mermaid(graph: PlanGraph) -> str:
 
 
 def _label(node: PlanNode) -> str:
-    below = " · ".join(filter(None, (node.short_id, node.told)))
+    below = " · ".join(filter(None, (node.second_line, node.told)))
     return "<br/>".join(map(_escaped, filter(None, (node.name, below))))
 
 

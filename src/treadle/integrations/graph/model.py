@@ -14,12 +14,15 @@ from treadle.kernel.order import arrange
 State: TypeAlias = Literal["run", "cached", "drifted", "running", "blocked", "failed", "done"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 
+_LABEL: Final = 36
 _TO_COME: Final = frozenset({"run", "drifted", "running", "blocked"})
 
 
 @dataclass(frozen=True)
 class PlanNode:
     """A step. `seconds` is what it took, or is expected to take where it is still to run.
+
+    `label` tells it from others of its name.
 
     Raises:
         ArgumentError: seconds that are no length of time.
@@ -31,6 +34,7 @@ class PlanNode:
     state: State | None = None
     seconds: float | None = None
     reason: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in STATES:
@@ -42,6 +46,13 @@ class PlanNode:
     def short_id(self) -> str:
         """Eight letters of the identity: what follows the name in the id, if the name leads it."""
         return self.id.removeprefix(f"{self.name}-")[:8]
+
+    @property
+    def second_line(self) -> str:
+        """What stands below the name: the label, cut, else some of the identity."""
+        if len(self.label) <= _LABEL:
+            return self.label or self.short_id
+        return f"{self.label[: _LABEL - 1]}…"
 
     @property
     def time(self) -> str:

@@ -54,14 +54,14 @@ def picture(graph: PlanGraph, drawing: Drawing) -> list[str]:
 
 def _box(node: PlanNode, box: Box, number: int) -> str:
     state = node.state or "plain"
-    tip = "\n".join(filter(None, (node.name, node.id, node.told, node.reason)))
+    tip = "\n".join(filter(None, (node.name, node.id, node.label, node.told, node.reason)))
     return (
         f'<g class="step {state}" data-step="{number}" transform="translate({box.x:.1f} {box.y:.1f})">'
         f"<title>{safe(tip)}</title>"
         f'<rect class="card" width="{box.width:.1f}" height="{BOX_HEIGHT:.0f}" rx="8"/>'
         f'<path class="mark" d="M8 .5H4A7 7 0 0 0 .5 8V38A7 7 0 0 0 4 45.5H8z"/>'
         f'<text class="name" x="18" y="19">{safe(_cut(node.name, box.width))}</text>'
-        f'<text class="id" x="18" y="35.5">{safe(node.short_id)}</text>'
+        f'<text class="id" x="18" y="35.5">{safe(node.second_line)}</text>'
         f'<text class="told" x="{box.width - 11:.1f}" y="35.5">{safe(node.told)}</text></g>'
     )
 

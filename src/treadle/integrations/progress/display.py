@@ -12,7 +12,7 @@ as a context manager around the run, and pass it to the run as its reporter:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ from treadle.execution.report import (
 )
 from treadle.integrations.graph.model import duration
 from treadle.integrations.progress.foot import foot
-from treadle.integrations.progress.state import End, RunState, Word, owner_of, reason_of
+from treadle.integrations.progress.state import Doing, End, RunState, Word, owner_of, reason_of
 from treadle.integrations.progress.summary import STYLES, Summary, counted, steps, took
 
 LARGE = 200
@@ -109,20 +109,23 @@ class Progress:
         self._say(f"no step has the name of these versions: {', '.join(event.names)}", "yellow")
 
     def _stop(self, event: RunStopping) -> None:
-        self._say(_stopping(event), "yellow")
+        active = [each.called for each in self._state.view().active if each.doing is Doing.RUNNING]
+        known = len(active) == len(event.waiting_for)
+        self._say(_stopping(active if known else event.waiting_for), "yellow")
 
     def _drift(self, event: StepDrifted) -> None:
         self._drifted += 1
         if self._drifted <= _NAMED:
             self._say(
-                f"{event.id}: {event.what} since it was built, and the former result is served", "yellow"
+                f"{self._state.called(event.id)}: {event.what} since it was built, and the former result is served",
+                "yellow",
             )
 
     def _start(self, event: StepStarted) -> None:
         self._state.started(event)
         if not self._draws and not self._is_large():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            self._say(f"{self._place()} {event.id}  started{again}")
+            self._say(f"{self._place()} {self._state.called(event.id)}  started{again}")
 
     def _wait(self, event: StepWaiting) -> None:
         of = event.owner.describe().partition(", since")[0]
@@ -130,13 +133,13 @@ class Progress:
         if is_new and not (self._is_large() and of in self._owners):
             told = owner_of(event.owner) if of in self._owners else of
             more = ", and more steps may" if self._is_large() else ""
-            self._say(f"{self._place()} {event.id}  waits for {told}{more}", "cyan")
+            self._say(f"{self._place()} {self._state.called(event.id)}  waits for {told}{more}", "cyan")
         self._owners.add(of)
 
     def _retry(self, event: StepRetrying) -> None:
         self._state.retrying(event)
         after = f"attempt {event.attempt} in {duration(event.delay)}, after {reason_of(event.error)}"
-        self._say(f"{self._place()} {event.id}  {after}", "yellow")
+        self._say(f"{self._place()} {self._state.called(event.id)}  {after}", "yellow")
 
     def _end(self, event: StepEnded) -> None:
         end = self._state.ends(event)
@@ -144,7 +147,7 @@ class Progress:
         if self._is_worth_a_line(end):
             seconds = took(end)
             what = f"{end.word.value}{seconds and f' in {seconds}'}{end.why and f', {end.why}'}"
-            self._say(f"{self._place()} {end.id}  {what}", STYLES[end.word])
+            self._say(f"{self._place()} {end.called}  {what}", STYLES[end.word])
         elif not self._draws and self._clock() - self._told > _SILENCE:
             left = self._state.seconds_left()
             about = f"; about {duration(left)} left" if left is not None else ""
@@ -163,7 +166,7 @@ class Progress:
         self._live.stop()
         counts = self._state.final(event.counts)
         if counts.total() > counts[Word.CACHED]:
-            self._console.print(self._summary.table())
+            self._console.print(self._summary.table(self._console.width), soft_wrap=True, end="")
         if (more := self._drifted - _NAMED) > 0:
             self._say(f"and {more:,} more steps have changed, and their former results are served", "yellow")
         ended, total = counts.total(), self._state.total
@@ -173,8 +176,9 @@ class Progress:
             self._say("to build changed steps anew: --on-drift rebuild (in Python: on_drift='rebuild')")
 
     def _say(self, line: str, style: str = "") -> None:
-        # Text, not markup: a message may hold brackets. Soft wrap: a long line is one line in a log.
-        self._console.print(Text(line, style=style), soft_wrap=True)
+        # Text, not markup: a message may hold brackets. Soft wrap: a long line is one line in a log; a terminal
+        # would break it inside of words.
+        self._console.print(Text(line, style=style), soft_wrap=not self._draws)
         self._told = self._clock()
 
     def _place(self) -> str:
@@ -182,10 +186,10 @@ class Progress:
         return f"[{self._state.ended:>{width}}/{self._state.total}]"
 
 
-def _stopping(event: RunStopping) -> str:
-    if not event.waiting_for:
+def _stopping(waiting_for: Sequence[str]) -> str:
+    if not waiting_for:
         return "stopping"
-    named = ", ".join(event.waiting_for[:_NAMED])
-    more = len(event.waiting_for) - _NAMED
+    named = ", ".join(waiting_for[:_NAMED])
+    more = len(waiting_for) - _NAMED
     named += f" and {more:,} more" if more > 0 else ""
     return f"stopping: waiting for {named} to end; press Ctrl-C again to leave at once"

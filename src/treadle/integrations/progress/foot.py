@@ -26,14 +26,14 @@ def foot(view: View, now: float, spinner: Spinner, height: int) -> RenderableTyp
     room = max(1, min(LINES, height - 4))
     shown = _chosen(view, room)
     grid = Table.grid(padding=(0, 1), expand=False)
-    names = min(_NAMES, max((len(each.id) for each in shown), default=0))
+    names = min(_NAMES, max((len(each.called) for each in shown), default=0))
     for least in (1, 1, names, 1):
         grid.add_column(no_wrap=True, overflow="ellipsis", min_width=least)
     for each in shown:
         mark = Text(_ON_PATH if each.id in view.critical else " ", style="yellow")
         sign: RenderableType = spinner if each.doing is Doing.RUNNING else Text("·", style="dim")
         told = Text(_told(each, view.expected, now), style=_STYLES[each.doing] or "dim")
-        grid.add_row(sign, mark, label(each.id, each.name), told)
+        grid.add_row(sign, mark, label(each.id, each.name, each.label), told)
     lines: list[RenderableType] = [grid] if shown else []
     if (more := len(view.active) - len(shown)) > 0:
         lines.append(Text(f"    and {more:,} more under way", style="dim"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from treadle.execution.report import RunPlanned, StepEnded, StepRetrying, StepStarted, StepWaiting
-from treadle.execution.running.execute import describe
+from treadle.execution.blame import describe
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 from treadle.storage.ledger import Owner
 
@@ -56,6 +56,12 @@ class Active:
     attempt: int = 1
     doing: Doing = Doing.RUNNING
     of: str = ""
+    label: str = ""
+
+    @property
+    def called(self) -> str:
+        """The id, and what tells it from others of that name."""
+        return called(self.id, self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,12 @@ class End:
     word: Word
     seconds: float
     why: str = ""
+    label: str = ""
+
+    @property
+    def called(self) -> str:
+        """The id, and what tells it from others of that name."""
+        return called(self.id, self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,7 @@ class RunState:
         self._expected: dict[str, float] = {}
         self._work = 0.0
         self._paths: list[dict[str, None]] = []
+        self._labels: dict[str, str] = {}
 
     @property
     def ended(self) -> int:
@@ -117,6 +130,7 @@ class RunState:
         with self._lock:
             self.total += event.total
             self._expected.update(event.expected)
+            self._labels.update(event.labels)
             self._work += sum(event.expected.values())
             if event.critical_path:
                 self._paths.append(dict.fromkeys(event.critical_path))
@@ -124,22 +138,21 @@ class RunState:
     def started(self, event: StepStarted) -> None:
         """A step begins an attempt."""
         with self._lock:
-            self._active[event.id] = Active(event.id, event.name, self._clock(), event.attempt)
+            self._active[event.id] = self._begun(event.id, event.name, event.attempt)
 
     def waiting(self, event: StepWaiting) -> bool:
         """Another owner has the step; whether that was not known yet."""
         of = owner_of(event.owner)
         with self._lock:
-            known = self._active.get(event.id) or Active(event.id, event.name, self._clock())
+            known = self._active.get(event.id) or self._begun(event.id, event.name)
             self._active[event.id] = replace(known, doing=Doing.WAITING, of=of)
         return known.of != of
 
     def retrying(self, event: StepRetrying) -> None:
         """The step has failed, and will begin again."""
         with self._lock:
-            self._active[event.id] = Active(
-                event.id, event.name, self._clock() + event.delay, event.attempt, Doing.PAUSED
-            )
+            paused = self._begun(event.id, event.name, event.attempt)
+            self._active[event.id] = replace(paused, since=paused.since + event.delay, doing=Doing.PAUSED)
 
     def ends(self, event: StepEnded) -> End:
         """A step is over."""
@@ -152,6 +165,10 @@ class RunState:
             end = self._end(event, active)
             self.counts[end.word] += 1
         return end
+
+    def called(self, step_id: str) -> str:
+        """The id of a step that has not ended, or has failed, and what tells it from others of its name."""
+        return called(step_id, self._labels.get(step_id, ""))
 
     def view(self) -> View:
         """How the run stands now."""
@@ -180,12 +197,34 @@ class RunState:
 
     def _end(self, event: StepEnded, active: Active | None) -> End:
         outcome = event.outcome
-        word, why = _WORDS[type(outcome)], _why(outcome)
+        word, why = _WORDS[type(outcome)], self._why(outcome)
         if isinstance(outcome, Cached) and active is not None:  # it was to run here, and another was quicker
             word, why = Word.ELSEWHERE, f"by {active.of}" if active.of else "by another run"
         elif active is not None and active.attempt > 1:
             why = ", ".join(filter(None, (f"attempt {active.attempt}", why)))
-        return End(event.id, event.name, word, event.seconds, why)
+        # Of a failed one it is told once more, with those that are skipped because of it.
+        told = self._labels.get(event.id, "")
+        if word is not Word.FAILED:
+            self._labels.pop(event.id, None)
+        return End(event.id, event.name, word, event.seconds, why, told)
+
+    def _begun(self, step_id: str, name: str, attempt: int = 1) -> Active:
+        return Active(step_id, name, self._clock(), attempt, label=self._labels.get(step_id, ""))
+
+    def _why(self, outcome: Outcome) -> str:
+        match outcome:
+            case Failed(error):
+                return reason_of(error)
+            case Skipped(because):
+                more = len(because) - _SHOWN
+                named = ", ".join(map(self.called, because[:_SHOWN]))
+                return f"because of {named}" + (f" and {more:,} more" if more > 0 else "")
+        return ""
+
+
+def called(step_id: str, told: str) -> str:
+    """The id, and what tells the step from others of its name."""
+    return f"{step_id} ({told})" if told else step_id
 
 
 def owner_of(owner: Owner) -> str:
@@ -197,13 +236,3 @@ def reason_of(error: BaseException) -> str:
     """The first line of what an error says, with its type."""
     first, _, rest = describe(error).partition("\n")
     return first[:_LONGEST_REASON] + ("…" if rest or len(first) > _LONGEST_REASON else "")
-
-
-def _why(outcome: Outcome) -> str:
-    match outcome:
-        case Failed(error):
-            return reason_of(error)
-        case Skipped(because):
-            more = len(because) - _SHOWN
-            return f"because of {', '.join(because[:_SHOWN])}" + (f" and {more:,} more" if more > 0 else "")
-    return ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 
-from rich.table import Table
 from rich.text import Text
 
 from treadle.integrations.graph.model import duration
+from treadle.integrations.progress.columns import Cell, aligned
 from treadle.integrations.progress.state import End, Word
 
 ROWS = 40
@@ -29,12 +29,16 @@ class Summary:
 
     def __init__(self) -> None:
         self._count = 0
+        self._cached = 0
         self._first: list[End] = []
         self._lost: dict[Word, list[End]] = {Word.FAILED: [], Word.SKIPPED: []}
         self._longest: list[tuple[float, int, End]] = []
 
     def add(self, end: End) -> None:
         """One more step has ended."""
+        if end.word is Word.CACHED:
+            self._cached += 1
+            return
         self._count += 1
         if len(self._first) < ROWS:
             self._first.append(end)
@@ -53,31 +57,33 @@ class Summary:
         lost = [*self._lost[Word.FAILED], *self._lost[Word.SKIPPED]]
         return [*lost[: ROWS - len(longest)], *longest]
 
-    def table(self) -> Table:
-        """The rows, for a terminal or a log."""
-        rows = self.rows()
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        table.add_column("step", overflow="fold")
-        table.add_column("outcome", no_wrap=True)
-        table.add_column("time", justify="right", no_wrap=True)
-        if any(each.why for each in rows):
-            table.add_column("why", overflow="fold")
-        for each in rows:
-            cells = (
-                label(each.id, each.name),
-                Text(each.word.value, style=STYLES[each.word]),
-                Text(took(each)),
-            )
-            table.add_row(*cells, *([Text(each.why)] if len(table.columns) > len(cells) else []))
-        if (more := self._count - len(rows)) > 0:
-            table.add_row(Text(f"and {more:,} more", style="dim"))
-        return table
+    def table(self, width: int) -> Text:
+        """The rows, for a terminal or a log that is so wide; those that were cached are one row."""
+        shown = self.rows()
+        rows: list[tuple[Cell, ...]] = [
+            tuple(Text(each, "bold") for each in ("step", "outcome", "time", "why"))
+        ]
+        rows += (_row(each) for each in shown)
+        if self._cached:
+            cached = Text(Word.CACHED.value, STYLES[Word.CACHED])
+            rows.append((Text(steps(self._cached), "dim"), cached, "", ""))
+        if (more := self._count - len(shown)) > 0:
+            rows.append((Text(f"and {more:,} more", "dim"), "", "", ""))
+        if not any(each.why for each in shown):
+            rows = [row[:-1] for row in rows]
+        return aligned(rows, (2,), width)
 
 
-def label(step_id: str, name: str) -> Text:
-    """The id of a step, with what follows its name set back."""
+def _row(end: End) -> tuple[Cell, ...]:
+    word = Text(end.word.value, STYLES[end.word])
+    return label(end.id, end.name, end.label), word, took(end), end.why
+
+
+def label(step_id: str, name: str, told: str = "") -> Text:
+    """The id of a step, with what follows its name set back, and what tells it from others of that name."""
     rest = step_id.removeprefix(name)
-    return Text(name).append(rest, style="dim") if rest != step_id else Text(step_id)
+    text = Text(name).append(rest, style="dim") if rest != step_id else Text(step_id)
+    return text.append(f" ({told})", style="dim") if told else text
 
 
 def took(end: End) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from treadle.integrations.graph.spread import spread
 from treadle.integrations.report.data import GrowthPoint
-from treadle.integrations.report.spread import spread
 from treadle.integrations.report.words import short_count
 
 CURVE_POINTS = 64

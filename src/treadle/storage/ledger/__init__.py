@@ -1,6 +1,6 @@
 """The truth about builds, leases and attempts of a store."""
 
-from treadle.storage.ledger.open import open_ledger
+from treadle.storage.ledger.open import close_ledger, open_ledger
 from treadle.storage.ledger.protocol import (
     AttemptNote,
     AttemptOutcome,
@@ -21,5 +21,6 @@ __all__ = [
     "Ledger",
     "Owner",
     "RunNote",
+    "close_ledger",
     "open_ledger",
 ]

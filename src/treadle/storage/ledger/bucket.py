@@ -18,6 +18,7 @@ T = TypeVar("T")
 _TRIES = 3
 _S3 = ("s3://", "s3a://")
 _EXISTS = frozenset({"PreconditionFailed", "412"})
+_UNDER_WAY = "ConditionalRequestConflict"  # S3: so is another request on the same object
 # In memory, fsspec looks whether a file exists and makes it in two steps.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -31,48 +32,38 @@ class Bucket:
 
     def create(self, path: str, content: bytes) -> bool:
         """Make an object, whole or not at all; False when there is one that is not this one."""
-        fs, root = self._storage()
-        make = {"file": _link, "memory": _create_in_memory}.get(_protocol(fs), _create)
-        made = self._tried(path, lambda: _made(make, fs, f"{root}/{path}", content))
+        made = self._tried(path, lambda fs, whole: _made(fs, whole, content))
         # After a lost answer the storage refuses a second try; the content tells whose object it is.
         return made or self.read(path) == content
 
     def write(self, path: str, content: bytes) -> None:
         """Make or replace an object, whole or not at all."""
-        fs, root = self._storage()
-        write = _replace if _protocol(fs) == "file" else _pipe
-        self._tried(path, lambda: write(fs, f"{root}/{path}", content))
+        self._tried(path, lambda fs, whole: _write(fs, whole, content))
 
     def read(self, path: str) -> bytes | None:
         """What is in the object; None when there is none."""
-        fs, root = self._storage()
-        return self._tried(path, lambda: _cat(fs, f"{root}/{path}"))
+        return self._tried(path, _cat)
 
     def find(self, folder: str) -> list[str]:
-        """The paths of every object below a folder, relative to it."""
-        fs, root = self._storage()
-        start = f"{root}/{folder}".rstrip("/")
-        found = self._tried(folder, lambda: fs.find(start))
-        return [each[len(start) + 1 :] for each in found]
+        """The path of every object below a folder, relative to it."""
+        return self._tried(folder, _find)
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove objects; one that is not there is no error."""
-        fs, root = self._storage()
         for path in paths:
-            self._tried(path, lambda path=path: _remove(fs, f"{root}/{path}"))  # type: ignore[misc]
+            self._tried(path, _remove)
 
     def reset(self) -> None:
         """In a forked child: the connections are the parent's."""
         self._open = None
 
-    def _storage(self) -> tuple[Any, str]:
-        if self._open is None:
-            self._open = self._tried("", lambda: _opened(self.url))
-        return self._open
-
-    def _tried(self, path: str, act: Callable[[], T]) -> T:
+    def _tried(self, path: str, act: Callable[[Any, str], T]) -> T:
+        """What `act` gives for the file system and the whole path of an object in it."""
         try:
-            return act()
+            if self._open is None:
+                self._open = _opened(self.url)
+            fs, root = self._open
+            return act(fs, f"{root}/{path}")
         except Exception as error:  # storages raise what they like
             if isinstance(error, ImportError) and self.url.startswith(_S3):
                 raise MissingExtraError("s3fs", "s3", f"a store at {self.url}") from error
@@ -93,22 +84,21 @@ def _protocol(fs: Any) -> str:
     return str(first)
 
 
-def _made(make: Callable[[Any, str, bytes], None], fs: Any, path: str, content: bytes) -> bool:
-    for left in reversed(range(_TRIES)):
-        try:
-            make(fs, path, content)
-        except FileExistsError:
+def _made(fs: Any, path: str, content: bytes, tries: int = _TRIES) -> bool:
+    """Whether the object was made; False when there was one."""
+    make = {"file": _link, "memory": _create_in_memory}.get(_protocol(fs), _create)
+    try:
+        make(fs, path, content)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        code = _code(error)
+        if code in _EXISTS:
             return False
-        except OSError as error:
-            code = _code(error)
-            if code in _EXISTS:
-                return False
-            # S3 says this while another request on the same object is under way.
-            if code != "ConditionalRequestConflict" or not left:
-                raise
-        else:
-            return True
-    return False
+        if code == _UNDER_WAY and tries > 1:
+            return _made(fs, path, content, tries - 1)
+        raise
+    return True
 
 
 def _code(error: OSError) -> str:
@@ -137,8 +127,11 @@ def _link(_fs: Any, path: str, content: bytes) -> None:
         staged.unlink()
 
 
-def _replace(_fs: Any, path: str, content: bytes) -> None:
-    _staged(path, content).replace(path)
+def _write(fs: Any, path: str, content: bytes) -> None:
+    if _protocol(fs) == "file":
+        _staged(path, content).replace(path)
+    else:
+        fs.pipe_file(path, content)
 
 
 def _staged(path: str, content: bytes) -> Path:
@@ -153,15 +146,16 @@ def _staged(path: str, content: bytes) -> Path:
     return staged
 
 
-def _pipe(fs: Any, path: str, content: bytes) -> None:
-    fs.pipe_file(path, content)
-
-
 def _cat(fs: Any, path: str) -> bytes | None:
     try:
         return bytes(fs.cat_file(path))
     except FileNotFoundError:
         return None
+
+
+def _find(fs: Any, folder: str) -> list[str]:
+    start = folder.rstrip("/")
+    return [each[len(start) + 1 :] for each in fs.find(start)]
 
 
 def _remove(fs: Any, path: str) -> None:

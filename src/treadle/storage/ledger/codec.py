@@ -1,4 +1,4 @@
-"""The records of a ledger as texts and rows, and back; the checksums that tell whether a build is damaged."""
+"""Owners, leases and notes as texts and rows, and back; the checksums that tell a damaged build."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import TypeAlias
 from zlib import crc32
 
 from treadle.storage.ledger.protocol import AttemptNote, Owner, RunNote
+from treadle.storage.ledger.staleness import Lease
+
+RELEASED = b'{"released": true}'
+"""The last of the signs of life: the lease was given up."""
 
 Row: TypeAlias = tuple[object, ...]
 
 _KINDS = {"run": str, "host": str, "pid": int, "since": str, "machine": str, "process_started": int}
 _UNKNOWN = Owner("", "an unknown host", 0, "an unknown time", "", 0)
+_UNKNOWN_TTL = 60.0
 
 
 @lru_cache(maxsize=8)  # a claim is made of little else
@@ -29,6 +34,22 @@ def owner_from_json(text: str) -> Owner:
     except (ValueError, TypeError):
         return _UNKNOWN
     return owner if all(isinstance(getattr(owner, name), kind) for name, kind in _KINDS.items()) else _UNKNOWN
+
+
+def sign_of_life(token: str, owner: Owner, ttl: float) -> bytes:
+    """What each sign of life says while the claim `token` is kept; `ttl` in seconds."""
+    return json.dumps({"token": token, "owner": owner_to_json(owner), "ttl": ttl}).encode()
+
+
+def read_sign(content: bytes, generation: int) -> Lease | None:
+    """The lease, None when it was given up. A sign of life that cannot be read is of an unknown owner."""
+    try:
+        found = json.loads(content)
+        if "released" in found:
+            return None
+        return Lease(str(found["token"]), owner_from_json(found["owner"]), float(found["ttl"]), generation)
+    except (ValueError, TypeError, KeyError):
+        return Lease("", _UNKNOWN, _UNKNOWN_TTL, generation)
 
 
 def note_row(note: AttemptNote) -> Row:

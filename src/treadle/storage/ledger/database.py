@@ -20,23 +20,10 @@ from typing import Any
 from treadle.errors import LedgerError
 from treadle.storage.ledger import schema
 from treadle.storage.ledger.messages import newer_format
+from treadle.storage.ledger.sqlite_errors import FROM_SQLITE, is_busy, ledger_error
 
 _PATIENCE = 30.0
 _OLDEST_SQLITE = (3, 35)
-_REMEDIES = {
-    sqlite3.SQLITE_BUSY: "another process holds the write lock; if it is paused, end it, then run again",
-    sqlite3.SQLITE_FULL: "the disk is full; free some space, then run again",
-    sqlite3.SQLITE_IOERR: "see that the disk has space left and is in order, then run again",
-    sqlite3.SQLITE_READONLY: "allow this user to write there, or choose another prefix",
-    sqlite3.SQLITE_CANTOPEN: "allow this user to write there, or choose another prefix",
-    sqlite3.SQLITE_PERM: "allow this user to write there, or choose another prefix",
-}
-# A message of SQLite may quote what stands in a damaged file, and then cannot be decoded.
-_SQLITE = (sqlite3.Error, UnicodeDecodeError)
-_DAMAGED = (
-    "the file is damaged; put a copy from before in its place, or move it away with its -wal and -shm files: "
-    "every step will then run again"
-)
 
 
 class Database:
@@ -67,8 +54,8 @@ class Database:
                 self._roll_back()
         finally:
             self.lock.release()
-        if isinstance(error, _SQLITE):
-            raise self._translated(error) from error
+        if isinstance(error, FROM_SQLITE):
+            raise ledger_error(self.path, error) from error
 
     @contextmanager
     def impatient(self, patience: float) -> Iterator[sqlite3.Connection]:
@@ -136,24 +123,27 @@ class Database:
                 f"{self.path}: the ledger needs SQLite 3.35 or newer; "
                 f"this Python has {sqlite3.sqlite_version}: use another one"
             )
-        deadline = time.monotonic() + _PATIENCE
         try:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            while True:
-                try:
-                    return self._connected()
-                except sqlite3.OperationalError as error:
-                    # While another process makes the file, SQLite refuses without waiting.
-                    if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                        raise
-                time.sleep(0.01)
-        except _SQLITE as error:
-            raise self._translated(error) from error
+            return self._connected_in_time()
+        except FROM_SQLITE as error:
+            raise ledger_error(self.path, error) from error
         except OSError as error:
             raise LedgerError(
                 f"{self.path}: cannot make the ledger of the store: {error}; "
                 "allow this user to write there, or choose another prefix"
             ) from error
+
+    def _connected_in_time(self) -> sqlite3.Connection:
+        """Try for a while: when another process is making the file, SQLite refuses without waiting."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._connected()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -182,18 +172,3 @@ class Database:
     def _roll_back(self) -> None:
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-
-    def _translated(self, error: Exception) -> LedgerError:
-        remedy = _REMEDIES.get(_primary(error), _DAMAGED if _is_damage(error) else "run again")
-        name = getattr(error, "sqlite_errorname", type(error).__name__)
-        return LedgerError(f"{self.path}: cannot use the ledger of the store: {error} ({name}); {remedy}")
-
-
-def _primary(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _is_damage(error: Exception) -> bool:
-    if isinstance(error, UnicodeDecodeError):
-        return True
-    return _primary(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "UTF-8" in str(error)

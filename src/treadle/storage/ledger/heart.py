@@ -69,6 +69,11 @@ class Heart:
         self._thread: threading.Thread | None = None
         _HEARTS.add(self)
 
+    @property
+    def interval(self) -> float:
+        """Seconds from one beat to the next."""
+        return self.ttl / _BEATS_PER_LIFE
+
     def keep(self, claim: Claim, on_lost: Callable[[], None], lock: Lock, since: float) -> Kept:
         """From now on keep the claim alive; `since` is when its lease began to be taken."""
         kept = self._kept[claim.token] = Kept(claim, on_lost, lock, since)
@@ -139,7 +144,7 @@ class Heart:
 
     def _run(self) -> None:
         me = threading.current_thread()
-        idle, pause = 0, self.ttl / _BEATS_PER_LIFE
+        idle, pause = 0, self.interval
         while self._rest(me, pause):
             idle = 0 if self._kept else idle + 1
             began = self.clock()
@@ -166,7 +171,7 @@ class Heart:
     def _pause(self, *, whole: bool, began: float) -> float:
         if not whole:
             return min(self.ttl / _TRIES_PER_LIFE, _LONGEST_WAIT_BEFORE_A_NEW_TRY)
-        return max(0.0, began + self.ttl / _BEATS_PER_LIFE - self.clock())
+        return max(0.0, began + self.interval - self.clock())
 
 
 @atexit.register

@@ -29,9 +29,10 @@ class SqliteHistory:
 
     def body(self, place: str, number: int) -> str:
         """See `Ledger`."""
-        for body, checksum in self._base.read(schema.BODY, (place, number)):
-            return self._checked_body(place, number, body, checksum)
-        raise no_such_build(self.url, place, number)
+        rows = self._base.read(schema.BODY, (place, number))
+        if not rows:
+            raise no_such_build(self.url, place, number)
+        return self._checked_body(place, number, *rows[0])
 
     def builds(self, place: str) -> list[Entry]:
         """See `Ledger`."""
@@ -87,8 +88,7 @@ class SqliteHistory:
 
     def seconds(self, names: Iterable[str]) -> dict[str, float]:
         """See `Ledger`."""
-        found = ((name, self._base.read(schema.SECONDS, (name,))) for name in set(names))
-        return {name: rows[0][0] for name, rows in found if rows}
+        return dict(self._base.read(schema.SECONDS, (json.dumps(sorted(set(names))),)))
 
     def note_run(self, run: RunNote) -> None:
         """See `Ledger`."""

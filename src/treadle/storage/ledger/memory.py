@@ -67,12 +67,11 @@ class MemoryLedger:
         """See `Ledger`."""
         place, _, number = claim
         with self._lock:
-            self._check_ours(claim)
+            if not self._is_ours(claim):
+                raise lease_lost(self.url, claim, self.owners([place]).get(place))
+            self.withdraw(place)
             if publish is not None:
-                self.withdraw(place)
                 publish()
-            if self._builds[place]:
-                self._builds[place][-1] = self._builds[place][-1]._replace(stands=False)
             self._builds[place].append(Entry(place, number, head, body))
             self._newest[place] = number
             del self._leases[place]
@@ -81,7 +80,7 @@ class MemoryLedger:
     def release(self, claim: Claim, note: AttemptNote | None = None) -> None:
         """See `Ledger`."""
         with self._lock:
-            if self._leases.get(claim.place, ("",))[0] == claim.token:
+            if self._is_ours(claim):
                 del self._leases[claim.place]
             if note is not None:
                 self.note([note])
@@ -90,6 +89,11 @@ class MemoryLedger:
         """See `Ledger`."""
         with self._lock:
             return {place: self._leases[place][1] for place in places if place in self._leases}
+
+    def leases(self) -> Iterator[tuple[str, Owner]]:
+        """See `Ledger`."""
+        with self._lock:
+            return iter(sorted((place, owner) for place, (_, owner) in self._leases.items()))
 
     def withdraw(self, place: str) -> None:
         """See `Ledger`."""
@@ -161,7 +165,6 @@ class MemoryLedger:
         builds = self._builds.get(place)
         return builds[-1] if builds and builds[-1].stands else None
 
-    def _check_ours(self, claim: Claim) -> None:
-        token, owner = self._leases.get(claim.place, ("", None))
-        if token != claim.token:
-            raise lease_lost(self.url, claim, owner)
+    def _is_ours(self, claim: Claim) -> bool:
+        lease = self._leases.get(claim.place)
+        return lease is not None and lease[0] == claim.token

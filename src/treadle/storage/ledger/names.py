@@ -1,4 +1,4 @@
-"""How the objects of a ledger are called, and what a listing of them says.
+"""How the objects of a ledger are named, and what a listing of them says.
 
     {prefix}/.treadle/places/{place}/@/build-00000001.json           a build
                                        withdrawn-00000001.json       it does not stand any more
@@ -81,6 +81,8 @@ def folder(place: str) -> str:
     """Where the objects of a place lie, below the prefix. No two places have one folder."""
     # `@` is escaped in a place, so it sets the objects of `a` apart from those of `a/b`.
     inner = quote(place.removeprefix("/"), safe="/").replace("//", "/%2F")
+    if inner.endswith("/"):
+        inner = f"{inner[:-1]}%2F"
     start = "%2F" if place.startswith("/") else ""
     return f"{PLACES}/{start}{inner}/@"
 

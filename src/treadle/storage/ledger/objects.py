@@ -8,17 +8,16 @@ the lease is lost. After every new generation one looks again: made from an old 
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from treadle.errors import ArtifactError, LedgerError
 from treadle.storage.ledger import names
-from treadle.storage.ledger.codec import owner_from_json, owner_to_json
+from treadle.storage.ledger.codec import RELEASED, read_sign, sign_of_life
 from treadle.storage.ledger.fork import reset_after_fork
 from treadle.storage.ledger.heart import Heart, Kept
 from treadle.storage.ledger.messages import lease_lost, number_taken
@@ -26,8 +25,6 @@ from treadle.storage.ledger.process import this_owner
 from treadle.storage.ledger.protocol import AttemptNote, Claim, Held, Owner
 from treadle.storage.ledger.shelf import Shelf
 from treadle.storage.ledger.staleness import Lease, Watcher
-
-_UNKNOWN_TTL = 60.0
 
 
 @dataclass
@@ -42,12 +39,12 @@ class ObjectLedger(Shelf):
     """See `Ledger`. `ttl` in seconds: without a sign of life for so long, a claim of this process is lost."""
 
     def __init__(self, url: str, ttl: float) -> None:
-        super().__init__(url)
         self._ttl = ttl
-        self._begin()
+        super().__init__(url)
         reset_after_fork(self)
 
     def _begin(self) -> None:
+        super()._begin()
         self._heart = Heart(self._beat, self._ttl)
         self._watcher = Watcher()
         self._session = secrets.token_hex(6)
@@ -57,7 +54,7 @@ class ObjectLedger(Shelf):
     def claim(self, place: str, on_lost: Callable[[], None], run: str = "") -> Claim | Held:
         """See `Ledger`."""
         token = f"{self._session}-{next(self._tokens)}"
-        content = _sign_of_life(token, this_owner(run), self._ttl)
+        content = sign_of_life(token, this_owner(run), self._ttl)
         while True:
             began = self._heart.clock()
             seen, lease = self._look(place)
@@ -89,26 +86,29 @@ class ObjectLedger(Shelf):
     def release(self, claim: Claim, note: AttemptNote | None = None) -> None:
         """See `Ledger`."""
         self._end(claim)
-        if note is not None:
-            self.note([note])
-        while True:
-            _, lease = self._look(claim.place)
-            if lease is None or lease.token != claim.token:
-                return
-            if self._advance(claim, lease.beat + 1, _RELEASED):
-                return
+        try:
+            if note is not None:
+                self.note([note])
+            self._give_up_lease(claim)
+        except BaseException:
+            self._watcher.give_up(claim.token)
+            raise
 
     def owners(self, places: Iterable[str]) -> dict[str, Owner]:
         """See `Ledger`."""
         leases = self._each(lambda place: (place, self._look(place)[1]), places)
         return {place: lease.owner for place, lease in leases if lease is not None}
 
+    def leases(self) -> Iterator[tuple[str, Owner]]:
+        """See `Ledger`."""
+        at_work = sorted(place for place, seen in self._listings().items() if seen.generation)
+        return iter(self.owners(at_work).items())
+
     def close(self) -> None:
         """See `Ledger`."""
         if not self._heart.busy():
             self._heart.close()
             self._readers.shutdown(wait=False)
-            self._begin_reading()
             self._begin()
 
     def is_present(self) -> bool:
@@ -118,7 +118,6 @@ class ObjectLedger(Shelf):
     def reset(self) -> None:
         """In a forked child: the claims, the heartbeat and the connections are the parent's."""
         self._bucket.reset()
-        self._begin_reading()
         self._begin()
 
     def _look(self, place: str) -> tuple[names.Listing, Lease | None]:
@@ -129,7 +128,7 @@ class ObjectLedger(Shelf):
                 return seen, None
             path = self._path(place, names.lease(seen.newest + 1, seen.generation))
             if (content := self._bucket.read(path)) is not None:
-                return seen, _lease(content, seen.generation)
+                return seen, read_sign(content, seen.generation)
 
     def _advance(self, claim: Claim, generation: int, content: bytes) -> bool:
         """Make one generation of the lease; whether it is the highest, and its build is not there yet."""
@@ -145,6 +144,14 @@ class ObjectLedger(Shelf):
         old = (each for each in seen.leases[number] if each < generation - 1)
         self._bucket.remove(self._path(place, names.lease(number, each)) for each in old)
         return True
+
+    def _give_up_lease(self, claim: Claim) -> None:
+        while True:
+            _, lease = self._look(claim.place)
+            if lease is None or lease.token != claim.token:
+                return
+            if self._advance(claim, lease.beat + 1, RELEASED):
+                return
 
     def _check_ours(self, claim: Claim) -> names.Listing:
         seen, lease = self._look(claim.place)
@@ -175,7 +182,7 @@ class ObjectLedger(Shelf):
         errors: list[ArtifactError] = []
         # No pool: its threads would hold up the end of the process for as long as they wait.
         beats = [threading.Thread(target=self._try_beat, args=(each, errors), daemon=True) for each in kept]
-        deadline = time.monotonic() + self._ttl / 3
+        deadline = time.monotonic() + self._heart.interval
         for each in beats:
             each.start()
         for each in beats:
@@ -183,7 +190,7 @@ class ObjectLedger(Shelf):
         if errors:
             raise errors[0]
         if any(each.is_alive() for each in beats):
-            raise LedgerError(f"{self.url}: no answer to a sign of life for {self._ttl / 3:.1f} s")
+            raise LedgerError(f"{self.url}: no answer to a sign of life for {self._heart.interval:.1f} s")
 
     def _try_beat(self, kept: Kept, errors: list[ArtifactError]) -> None:
         try:
@@ -205,21 +212,3 @@ class ObjectLedger(Shelf):
                 kept.confirm(began)
             else:
                 kept.lose()
-
-
-_RELEASED = b'{"released": true}'
-
-
-def _sign_of_life(token: str, owner: Owner, ttl: float) -> bytes:
-    return json.dumps({"token": token, "owner": owner_to_json(owner), "ttl": ttl}).encode()
-
-
-def _lease(content: bytes, generation: int) -> Lease | None:
-    """The lease, None when it was given up. A sign of life that cannot be read is of an unknown owner."""
-    try:
-        found = json.loads(content)
-        if "released" in found:
-            return None
-        return Lease(str(found["token"]), owner_from_json(found["owner"]), float(found["ttl"]), generation)
-    except (ValueError, TypeError, KeyError):
-        return Lease("", owner_from_json(""), _UNKNOWN_TTL, generation)

@@ -41,6 +41,13 @@ class _Ledgers:
                 ledger = self._open[prefix, ttl] = _make(prefix, ttl)
             return ledger
 
+    def close(self, prefix: str) -> None:
+        with self._lock:
+            keys = [key for key in self._open if key[0] == prefix]
+            ledgers = [self._open.pop(key) for key in keys]
+        for each in ledgers:
+            each.close()
+
 
 _LEDGERS = _Ledgers()
 
@@ -59,6 +66,17 @@ def open_ledger(prefix: str, *, lease_seconds: float | None = None) -> Ledger:
         MissingExtraError: the package for this kind of URL is not installed.
     """
     return _LEDGERS.find(_plain(prefix), _lease_seconds(lease_seconds))
+
+
+def close_ledger(prefix: str) -> None:
+    """Close and forget the ledger of the store at `prefix`; what is only in memory is gone then.
+
+    One that has claims goes on with them until they end. `open_ledger` makes a new one.
+
+    Raises:
+        LedgerError: as `Ledger.close`.
+    """
+    _LEDGERS.close(_plain(prefix))
 
 
 def _plain(prefix: str) -> str:

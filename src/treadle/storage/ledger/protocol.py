@@ -143,11 +143,18 @@ class Ledger(Protocol):
         ...
 
     def release(self, claim: Claim, note: AttemptNote | None = None) -> None:
-        """Give up without a commit, and note the attempt. No error when the lease is lost already."""
+        """Give up without a commit, and note the attempt. No error when the lease is lost already.
+
+        Also when it raises, the claim is over, and this process can claim the place again at once.
+        """
         ...
 
     def owners(self, places: Iterable[str]) -> dict[str, Owner]:
         """Who has a lease on each of `places`, dead or alive; a free place is left out."""
+        ...
+
+    def leases(self) -> Iterator[tuple[str, Owner]]:
+        """Every lease there is, with its place and its owner, dead or alive; sorted by place."""
         ...
 
     def withdraw(self, place: str) -> None:

@@ -2,6 +2,9 @@
 
 Where a statement takes many places, they come as one JSON array: one text to prepare for any number.
 Of builds, heads and bodies are read as bytes, so that damage is found by the checksum and not by a decoder.
+
+Attempts have no index: each would cost every commit two pages more, and whoever asks for attempts, which is a
+person or the beginning of a run, can wait until a table has been read.
 """
 
 from __future__ import annotations
@@ -23,8 +26,6 @@ CREATE TABLE IF NOT EXISTS attempts(
     id INTEGER PRIMARY KEY, run TEXT NOT NULL, step_id TEXT NOT NULL, name TEXT NOT NULL, place TEXT NOT NULL,
     attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, started TEXT NOT NULL,
     seconds REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS attempts_by_place ON attempts(place);
-CREATE INDEX IF NOT EXISTS attempts_by_name ON attempts(name);
 CREATE TABLE IF NOT EXISTS runs(
     run TEXT PRIMARY KEY, started TEXT NOT NULL, ended TEXT NOT NULL, host TEXT NOT NULL,
     command TEXT NOT NULL, counts TEXT NOT NULL) WITHOUT ROWID;
@@ -61,6 +62,7 @@ TAKE_OVER = """UPDATE leases SET token = ?2, owner = ?3, ttl = ?4, beat = 0
     RETURNING (SELECT coalesce(max(number), 0) FROM builds WHERE place = ?1)"""
 BEAT = "UPDATE leases SET beat = beat + 1 WHERE place = ? AND token = ?"
 END_LEASE = "DELETE FROM leases WHERE place = ? AND token = ?"
+LEASES = "SELECT place, owner FROM leases ORDER BY place"
 OWNERS = "SELECT place, owner FROM leases WHERE place IN (SELECT value FROM json_each(?))"
 
 _ATTEMPT = "run, step_id, name, place, attempt, outcome, reason, started, seconds"
@@ -72,7 +74,9 @@ ATTEMPTS_AT = f"""SELECT {_ATTEMPT} FROM attempts
 LAST_ATTEMPTS = f"""SELECT {_ATTEMPT} FROM attempts WHERE id IN
     (SELECT max(id) FROM attempts WHERE place IN (SELECT value FROM json_each(?)) GROUP BY place)"""
 PLACES_OF = "SELECT DISTINCT place FROM attempts WHERE substr(step_id, 1, length(?1)) = ?1 ORDER BY place"
-SECONDS = """SELECT seconds FROM attempts WHERE name = ? AND outcome = 'done' ORDER BY id DESC LIMIT 1"""
+SECONDS = """SELECT name, seconds FROM attempts WHERE id IN (
+    SELECT max(id) FROM attempts WHERE id > (SELECT max(id) FROM attempts) - 100000 AND outcome = 'done'
+    AND name IN (SELECT value FROM json_each(?)) GROUP BY name)"""
 
 INSERT_RUN = "INSERT OR REPLACE INTO runs VALUES(?, ?, ?, ?, ?, ?)"
 RUNS = "SELECT run, started, ended, host, command, counts FROM runs ORDER BY started DESC, run DESC LIMIT ?"

@@ -36,11 +36,12 @@ class Shelf:
     def __init__(self, url: str) -> None:
         self.url = url
         self._bucket = Bucket(url)
-        self._begin_reading()
+        self._begin()
 
-    def _begin_reading(self) -> None:
+    def _begin(self) -> None:
+        """Fresh locks and threads, for a new process or after `close`."""
         self._readers = ThreadPoolExecutor(_READERS, "treadle ledger")
-        self._clock = threading.Lock()
+        self._stamping = threading.Lock()
         self._last_stamp = 0
 
     def latest(self, places: Iterable[str]) -> dict[str, Entry]:
@@ -79,7 +80,7 @@ class Shelf:
         listing = self._listing(place)
         for number in sorted(listing.builds.intersection(numbers)):
             self._put_mark("forgotten", place, number)
-            self._bucket.remove([f"{names.folder(place)}/{names.mark('build', number)}"])
+            self._bucket.remove([self._path(place, names.mark("build", number))])
 
     def note(self, notes: Sequence[AttemptNote]) -> None:
         """See `Ledger`."""
@@ -115,8 +116,8 @@ class Shelf:
     def runs(self, limit: int | None = None) -> list[RunNote]:
         """See `Ledger`."""
         paths = [f"{names.RUNS}/{name}" for name in self._bucket.find(names.RUNS) if name.endswith(".json")]
-        contents = self._each(lambda path: (path, self._bucket.read(path)), paths)
-        notes = [RunNote(**self._parsed(*each)) for each in contents if each[1] is not None]
+        found = self._each(lambda path: self._note(RunNote, path), paths)
+        notes = [each for each in found if each is not None]
         return sorted(notes, key=lambda each: (each.started, each.run), reverse=True)[:limit]
 
     def _each(self, act: Callable[[T], U], items: Iterable[T]) -> list[U]:
@@ -141,7 +142,7 @@ class Shelf:
 
     def _put_build(self, claim: Claim, head: str, body: str) -> bool:
         place, token, number = claim
-        sums = {"head_sum": head_sum(place, number, head.encode()), "body_sum": body_sum(body.encode())}
+        sums = _sums(place, number, head, body)
         build = {"format": FORMAT, "token": token, "head": head, "body": body, **sums}
         return self._bucket.create(self._path(place, names.mark("build", number)), json.dumps(build).encode())
 
@@ -153,16 +154,15 @@ class Shelf:
         try:
             found = self._parsed(path, content)
             head, body = found["head"], found["body"]
-            whole = found["head_sum"] == head_sum(place, number, head.encode())
-            whole = whole and found["body_sum"] == body_sum(body.encode())
+            whole = _sums(place, number, head, body).items() <= found.items()
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise damaged(self.url, place, number, str(error)) from error
         if not whole:
             raise damaged(self.url, place, number)
         return Entry(place, number, head, body)
 
-    def _parsed(self, path: str, content: bytes | None) -> dict[str, Any]:
-        found = json.loads(content or b"")
+    def _parsed(self, path: str, content: bytes) -> dict[str, Any]:
+        found = json.loads(content)
         if found.get("format", FORMAT) > FORMAT:
             raise newer_format(f"{self.url}/{path}", found["format"], FORMAT)
         return dict(found)
@@ -179,13 +179,16 @@ class Shelf:
         return self._attempt(attempts[-1], place) if attempts else None
 
     def _attempt(self, name: names.AttemptName, place: str) -> AttemptNote | None:
-        path = self._path(place, name.name)
+        return self._note(AttemptNote, self._path(place, name.name))
+
+    def _note(self, kind: Callable[..., T], path: str) -> T | None:
+        """The note of an attempt or a run; None when it has been removed."""
         content = self._bucket.read(path)
         try:
-            return None if content is None else AttemptNote(**self._parsed(path, content))
-        except (TypeError, ValueError) as error:
+            return None if content is None else kind(**self._parsed(path, content))
+        except (TypeError, ValueError, AttributeError) as error:
             raise ArtifactError(
-                f"{self.url}/{path}: this note of an attempt is damaged: {error}; remove it, nothing needs it"
+                f"{self.url}/{path}: this note is damaged: {error}; remove it, nothing needs it"
             ) from error
 
     def _path(self, place: str, name: str) -> str:
@@ -193,6 +196,10 @@ class Shelf:
 
     def _stamp(self) -> int:
         """The time in nanoseconds, later than every one before in this process."""
-        with self._clock:
+        with self._stamping:
             self._last_stamp = max(time.time_ns(), self._last_stamp + 1)
             return self._last_stamp
+
+
+def _sums(place: str, number: int, head: str, body: str) -> dict[str, int]:
+    return {"head_sum": head_sum(place, number, head.encode()), "body_sum": body_sum(body.encode())}

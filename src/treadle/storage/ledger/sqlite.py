@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from treadle.storage.ledger import schema
 from treadle.storage.ledger.codec import Row, body_sum, head_sum, note_row, owner_from_json, owner_to_json
@@ -22,6 +22,15 @@ from treadle.storage.ledger.messages import lease_lost, number_taken
 from treadle.storage.ledger.process import this_owner
 from treadle.storage.ledger.protocol import AttemptNote, Claim, Held, Owner
 from treadle.storage.ledger.staleness import Lease, Watcher
+
+
+class _Mine(NamedTuple):
+    """The row of a lease that this process would have."""
+
+    place: str
+    token: str
+    owner: str
+    ttl: float
 
 
 class SqliteLedger(SqliteHistory):
@@ -42,7 +51,7 @@ class SqliteLedger(SqliteHistory):
     def claim(self, place: str, on_lost: Callable[[], None], run: str = "") -> Claim | Held:
         """See `Ledger`."""
         token = f"{self._session}-{next(self._tokens)}"
-        mine = (place, token, owner_to_json(this_owner(run)), self._ttl)
+        mine = _Mine(place, token, owner_to_json(this_owner(run)), self._ttl)
         with self._base as connection:
             began = self._heart.clock()
             rows = connection.execute(schema.CLAIM, mine).fetchall() or self._take_over(connection, mine)
@@ -75,16 +84,19 @@ class SqliteLedger(SqliteHistory):
         """See `Ledger`."""
         with self._base.lock:
             self._heart.end(claim)
-        with self._base as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(schema.END_LEASE, (claim.place, claim.token))
-            if note is not None:
-                connection.execute(schema.INSERT_ATTEMPT, note_row(note))
-            connection.execute("COMMIT")
+        try:
+            self._write_release(claim, note)
+        except BaseException:
+            self._watcher.give_up(claim.token)
+            raise
 
     def owners(self, places: Iterable[str]) -> dict[str, Owner]:
         """See `Ledger`."""
         return {place: owner_from_json(owner) for place, owner in self._read_in_parts(schema.OWNERS, places)}
+
+    def leases(self) -> Iterator[tuple[str, Owner]]:
+        """See `Ledger`."""
+        return ((place, owner_from_json(owner)) for place, owner in self._base.read(schema.LEASES, ()))
 
     def close(self) -> None:
         """See `Ledger`."""
@@ -101,17 +113,26 @@ class SqliteLedger(SqliteHistory):
         self._base.reset()
         self._begin()
 
-    def _take_over(self, connection: sqlite3.Connection, mine: Row) -> list[Any] | Held:
+    def _write_release(self, claim: Claim, note: AttemptNote | None) -> None:
+        with self._base as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(schema.END_LEASE, (claim.place, claim.token))
+            if note is not None:
+                connection.execute(schema.INSERT_ATTEMPT, note_row(note))
+            connection.execute("COMMIT")
+
+    def _take_over(self, connection: sqlite3.Connection, mine: _Mine) -> list[Any] | Held:
         """The rows of a lease that was taken over, or who holds it."""
-        found = connection.execute(schema.LEASE, mine[:1]).fetchone()
+        place = mine.place
+        found = connection.execute(schema.LEASE, (place,)).fetchone()
         if found is None:  # given up a moment ago
             return connection.execute(schema.CLAIM, mine).fetchall() or self._take_over(connection, mine)
         lease = Lease(found[0], owner_from_json(found[1]), found[2], found[3])
-        if self._watcher.is_stale(str(mine[0]), lease):
+        if self._watcher.is_stale(place, lease):
             rows = connection.execute(schema.TAKE_OVER, (*mine, lease.token, lease.beat)).fetchall()
             if rows:
                 return rows
-        return Held(str(mine[0]), lease.owner)
+        return Held(place, lease.owner)
 
     def _end_lease(self, connection: sqlite3.Connection, claim: Claim) -> None:
         if connection.execute(schema.END_LEASE, (claim.place, claim.token)).rowcount != 1:
@@ -141,7 +162,7 @@ class SqliteLedger(SqliteHistory):
                 each.confirm(began) if is_ours else each.lose()
 
     def _move(self, kept: Sequence[Kept]) -> list[bool]:
-        with self._base.impatient(self._ttl / 6) as connection:
+        with self._base.impatient(self._heart.interval / 2) as connection:
             connection.execute("BEGIN IMMEDIATE")
             rows = [(each.claim.place, each.claim.token) for each in kept]
             moved = [connection.execute(schema.BEAT, row).rowcount == 1 for row in rows]

@@ -90,7 +90,7 @@ function trace(step) {
 function search() {
   const word = find.value.trim().toLowerCase();
   if (!word) return svg.classList.remove("tracing");
-  light(new Set(steps.flatMap((step, i) => (`${step.name} ${step.id} ${step.state ?? ""}`.toLowerCase().includes(word) ? [i] : []))), () => false);
+  light(new Set(steps.flatMap((step, i) => (`${step.name} ${step.id} ${step.label} ${step.state ?? ""}`.toLowerCase().includes(word) ? [i] : []))), () => false);
 }
 
 /* Details of one step. */
@@ -104,7 +104,7 @@ function element(tag, text, className) {
 function links(others) {
   const cell = document.createElement("dd");
   for (const other of others) {
-    const button = element("button", steps[other].name);
+    const button = element("button", [steps[other].name, steps[other].label].filter(Boolean).join(" · "));
     button.addEventListener("click", () => { pick(other); reveal(other); });
     cell.append(button);
   }
@@ -117,10 +117,11 @@ function pick(step) {
   trace(step);
   details.hidden = step === null;
   if (step === null) return;
-  const { id, name, state, time, reason } = steps[step];
+  const { id, name, label, state, time, reason } = steps[step];
   const list = document.createElement("dl");
   const row = (title, cell) => list.append(element("dt", title), cell);
   row("id", element("dd", id, "code"));
+  if (label) row("arguments", element("dd", label, "code"));
   if (state) { const cell = element("dd", "", state); cell.append(element("span", state, "dot")); row("state", cell); }
   if (reason) row("reason", element("dd", reason));
   if (time) row(time.startsWith("~") ? "expected" : "time", element("dd", time.replace("~", "")));
@@ -151,10 +152,10 @@ function neighbour(step, key) {
 }
 
 boxes.forEach((box, i) => {
-  const { name, state, time } = steps[i];
+  const { name, label, state, time } = steps[i];
   box.setAttribute("tabindex", "0");
   box.setAttribute("role", "button");
-  box.setAttribute("aria-label", [name, state, time].filter(Boolean).join(", "));
+  box.setAttribute("aria-label", [name, label, state, time].filter(Boolean).join(", "));
   box.addEventListener("pointerenter", () => { if (!drag?.moved) trace(i); });
   box.addEventListener("pointerleave", () => trace(picked));
   box.addEventListener("focus", () => { if (box.matches(":focus-visible")) { trace(i); reveal(i); } });

@@ -1,4 +1,4 @@
-"""Keeps things on a line apart: boxes in a layer of the graph, names beside a chart."""
+"""Keeps things on a line apart: steps in a layer of a graph, names beside a chart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 
-def spread(wish: Sequence[float], widths: Sequence[float], gap: float) -> list[float]:
+def spread(wish: Sequence[float], widths: Sequence[float], gap: float = 0.0) -> list[float]:
     """The middles nearest to `wish` (least squares), in that order and at least `gap` apart.
 
     Isotonic regression by pooling adjacent violators (Ayer and others 1955), with the room taken off.
