@@ -11,7 +11,8 @@ from treadle.extras import check_extra
 
 def test_a_missing_package_gives_the_line_that_installs_it() -> None:
     with pytest.raises(
-        MissingExtraError, match=r"^the demo needs .*'nowhere_to_be_found'.*'treadle\[demo\]'$"
+        MissingExtraError,
+        match=r"^the demo needs .*'nowhere_to_be_found'.*'treadle\[demo\]' \(in a clone: .* '\.\[demo\]'\)$",
     ):
         check_extra("demo", "the demo", "json", "nowhere_to_be_found")
 

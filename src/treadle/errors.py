@@ -158,7 +158,7 @@ class MissingExtraError(UsageError, ImportError):
         self.package = package
         self.extra = extra
         self.what_for = what_for
-        line = f"pip install 'treadle[{extra}]'"
+        line = f"pip install 'treadle[{extra}]' (in a clone: pip install '.[{extra}]')"
         super().__init__(f"{what_for} needs the package {package!r}; install it with: {line}")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -183,6 +183,25 @@ class WorkerLostError(StepError):
 
 class LeaseLostError(StepError):
     """Another owner took the step over, so what this one made is not committed and nobody sees it."""
+
+
+class DependencyRebuiltError(StepError):
+    """What a step read was built anew meanwhile, so what it made is not committed. No fault of the step.
+
+    `builds` are the present builds of its dependencies (step id -> build), as far as they stand.
+    """
+
+    def __init__(self, step_id: str, changed: Sequence[str], builds: Mapping[str, str]) -> None:
+        self.step_id = step_id
+        self.changed = tuple(changed)
+        self.builds = dict(builds)
+        super().__init__(
+            f"step {step_id}: {', '.join(self.changed)} was built anew, or forgotten, while it was read; "
+            "run again"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step_id, self.changed, self.builds)
 
 
 class StepsFailedError(StepError, ExceptionGroup[Exception]):

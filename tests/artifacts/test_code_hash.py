@@ -1,11 +1,15 @@
 """The code hash changes with what a function says, not with how it is written down."""
 
 import functools
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from treadle.artifacts import code_hash
+from treadle.artifacts.code_hash import comparable
 
 
 def plain(path: str) -> int:
@@ -82,10 +86,43 @@ def test_a_lambda_inside_an_expression_has_a_hash() -> None:
     assert all(map(code_hash, functions))
 
 
-def test_no_source_is_no_statement() -> None:
-    """What was typed at a prompt cannot be compared later, so it never counts as changed."""
-    assert code_hash(make("def f(path): return 1")) == ""
+def test_without_source_the_bytecode_counts() -> None:
+    """`python - <<EOF` and prompts give none; an edit would go unnoticed. Where it stands does not count."""
+    first = code_hash(make("def f(path): return [1 for _ in path]"))
+    assert first == code_hash(make("\n\ndef f(path):\n    return [1 for _ in path]"))
+    others = ["[2 for _ in path]", "[1.0 for _ in path]", "[True for _ in path]", "{1 for _ in path}"]
+    assert len({first, *(code_hash(make(f"def f(path): return {each}")) for each in others)}) == 5
+    assert first.startswith(f"{sys.implementation.cache_tag}:")
     assert code_hash(len) == ""
+
+
+def test_the_bytecode_says_the_same_under_every_hash_seed() -> None:
+    """A set of literals is a constant, whose order is that of the hashes."""
+    script = (
+        "from treadle.artifacts import code_hash\n"
+        "def f(path): return path in {'a', 'b', 'c', 'd'}\nprint(code_hash(f))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1
+
+
+def test_hashes_of_two_kinds_say_nothing_of_each_other() -> None:
+    """The file may be gone, or Python another one: that is no change of the code."""
+    source, bytecode = code_hash(plain), code_hash(make("def f(path): return 1"))
+    assert comparable(source, "0" * 64)
+    assert comparable(bytecode, bytecode)
+    assert not comparable(source, bytecode)
+    assert not comparable("cpython-311:0", "cpython-312:0")
+    assert not comparable("", "")
 
 
 def test_a_file_that_was_edited_into_nonsense_is_no_source(tmp_path: Path) -> None:
@@ -95,4 +132,4 @@ def test_a_file_that_was_edited_into_nonsense_is_no_source(tmp_path: Path) -> No
     space: dict[str, Any] = {}
     exec(compile(file.read_text(), file, "exec"), space)
     file.write_text('(\n"""')
-    assert code_hash(space["f"]) == ""
+    assert code_hash(space["f"]) == code_hash(make("def f(path): return 1"))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,8 +79,35 @@ def test_a_path_of_the_working_folder_comes_back_under_the_output(now: str) -> N
 
 
 def test_what_only_looks_like_the_working_folder_stays_as_it_is() -> None:
-    value = [f"{FOLDER}4/x", f" {FOLDER}", "/work", f"see {FOLDER}/x", Path(f"{FOLDER}4"), {FOLDER: 1}]
+    value = [f"{FOLDER}4/x", f" {FOLDER}", "/work", f"see {FOLDER}/x", Path(f"{FOLDER}4"), {f"{FOLDER}4": 1}]
     assert decode_value(encode_value(value, FOLDER), "/elsewhere") == value
+
+
+def test_paths_of_the_store_move_with_it() -> None:
+    value = [
+        f"{FOLDER}/a",
+        "/work/other/b",
+        Path("/work"),
+        "/workshop",
+        {Path(f"{FOLDER}/a"): 1, f"{FOLDER}": 2},
+    ]
+    back = decode_value(json.loads(json.dumps(encode_value(value, FOLDER, "/work"))), "/now/a", "/now")
+    assert back == ["/now/a/a", "/now/other/b", Path("/now"), "/workshop", {Path("/now/a/a"): 1, "/now/a": 2}]
+
+
+@pytest.mark.parametrize("value", [{1: "a", (2, "b"): None}, {None: 1, "a": 2}, {Report(1): {0.5: 1}}, {}])
+def test_dicts_with_any_keys_that_can_be_kept_come_back(value: Any) -> None:
+    back = decode_value(json.loads(json.dumps(encode_value(value, FOLDER))), FOLDER)
+    assert repr(back) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value", [np.float64(0.1), np.float32(0.1), np.int64(3), np.uint8(3), np.bool_(True)]
+)
+def test_a_number_of_numpy_comes_back_as_the_number_it_is(value: Any) -> None:
+    back = decode_value(encode_value([value], FOLDER), FOLDER)[0]
+    assert back == value
+    assert type(back) in (float, int, bool)
 
 
 def test_a_path_that_climbs_out_of_the_folder_is_kept_as_it_was() -> None:
@@ -101,7 +129,9 @@ def test_a_time_with_its_zone_comes_back() -> None:
     [
         ({1, 2}, r"value: a value of type builtins.set"),
         ({"a": [b"x"]}, r"value\['a'\]\[0\]: a value of type builtins.bytes"),
-        ({1: 2}, "builtins.dict"),
+        ({b"x": 2}, r"value key b'x': a value of type builtins.bytes"),
+        (np.timedelta64(1), "numpy.timedelta64"),
+        (np.longdouble(1), "numpy.longdouble"),
         (NotPlain(), "NotPlain"),
         (iter(()), "tuple_iterator"),
     ],

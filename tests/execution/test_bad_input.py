@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from treadle import step
+from treadle import run, step
 from treadle.artifacts import open_store
 from treadle.errors import ArgumentError, GraphError, IdentityError, StepsFailedError, UsageError
 from treadle.execution import StepRunner, StepSpec
@@ -67,6 +67,22 @@ def test_a_generator_of_dependencies_that_another_step_has_used_up() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["x" * 256, "a/" + "y" * 300])
+def test_a_name_that_no_folder_can_have_is_refused_before_the_work(name: str, tmp_path: Path) -> None:
+    """File systems take 255 bytes. It was found out by the commit, when the work was done, and the work
+    was lost.
+    """
+    with pytest.raises(ArgumentError, match="name"):
+        StepSpec(name, noop)
+
+
+@pytest.mark.parametrize("name", [".treadle", ".treadle/work", ".treadle/ledger.db", ".treadle/logs/x"])
+def test_a_name_inside_the_stores_own_folder_is_refused(name: str) -> None:
+    """There the output of a step lies among the working folders and beside the ledger."""
+    with pytest.raises(ArgumentError, match="name"):
+        StepSpec(name, noop)
+
+
 def test_one_id_with_two_recipes(tmp_path: Path) -> None:
     one = spec(tmp_path, "a", version=DAY, hash_attrs={"lr": 0.1})
     two = spec(tmp_path, "a", version=DAY, hash_attrs={"lr": 0.2})
@@ -121,7 +137,7 @@ class Model:
         ({"a": [1, {2, 3}]}, "value['a'][1]", "builtins.set"),
         ((1, b"x"), "value[1]", "builtins.bytes"),
         (lambda: 1, "value", "builtins.function"),
-        ({1: 2}, "value", "builtins.dict"),
+        ({b"x": 2}, "value key b'x'", "builtins.bytes"),
     ],
 )
 def test_a_result_that_cannot_be_kept(tmp_path: Path, value: Any, place: str, kind: str) -> None:
@@ -185,3 +201,28 @@ def test_an_argument_without_a_canonical_form_names_the_step_and_the_argument() 
     assert "train" in str(caught.value)
     assert "config" in str(caught.value)
     assert "'fn'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"versions": "dev"},
+        {"select": [3]},
+        {"select": 3},
+        {"force": [noop]},
+        {"prefix": 3},
+        {"prefix": "a\0b"},
+        {"timeout": 10**400},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_of_another_type(options: dict[str, Any], tmp_path: Path) -> None:
+    @step
+    def one() -> int:
+        return 1
+
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        if "timeout" in options:
+            one().with_options(**options)
+        run(one(), **{"prefix": tmp_path, **options})
+    assert not list(tmp_path.iterdir())

@@ -169,20 +169,34 @@ except TreadleError as error:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-def test_a_store_that_this_user_may_not_write_to_is_told() -> None:
-    """Also with a build in it: to look at a ledger in SQLite is to write beside it."""
+def test_a_store_that_can_only_be_read_serves_what_is_done_and_else_says_so() -> None:
+    """With a build in it, it serves that: nothing is written when nothing has to run.
+
+    The last one to close a ledger removes what SQLite needs beside it; whoever is killed leaves it.
+    """
     with temporary_store() as store:
         prefix = Path(store.prefix)
         prefix.parent.chmod(0o755)
         prefix.mkdir(mode=0o755)
         command = [sys.executable, "-c", READ_ONLY, str(prefix)]
-        for _ in range(2):
-            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            assert told.startswith("LedgerError")
-            assert str(prefix) in told
-            assert "allow this user to write there" in told
-            is_served(step(str(prefix)))
-            store.ledger.close()
+
+        def told() -> str:
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        assert told().startswith("LedgerError")
+        assert str(prefix) in told()
+        assert "allow this user to write there" in told()
+        built = step(str(prefix))
+        is_served(built)
+        log = Path(prefix, ".treadle/ledger.db-wal")
+        assert log.exists()
+        assert told() == f"{{'{built.id}': 'a'}}\n"
+        store.ledger.close()
+        assert not log.exists()
+        assert told() == f"{{'{built.id}': 'a'}}\n"
+        store.forget(built.output_path)
+        store.ledger.close()
+        assert "allow this user to write there" in told()
 
 
 # Stores that change under a run

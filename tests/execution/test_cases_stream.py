@@ -3,11 +3,13 @@
 import shutil
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 
-from treadle.errors import GraphError, StepsFailedError
+from treadle import run
+from treadle.errors import ArgumentError, GraphError, StepsFailedError
 from treadle.execution import Event, StepEnded, StepRunner, StepSpec
 from treadle.execution.running import feed
 from treadle.kernel import Cached, Done
@@ -106,3 +108,22 @@ def test_what_vanishes_while_the_source_is_slow_is_built_anew_and_counted_once(t
     assert toy.ran == ["a", "a", "b"]
     assert results.counts == {Done: 2}
     assert len(results.outcomes) == 2
+
+
+def test_an_endless_stream_ends_when_a_failure_stops_the_run(toy: Any) -> None:
+    """Nothing new is started, so nothing new needs to come: it waited for ever for what it never asked."""
+    toy.fails.add("s5")
+    steps = (toy.step(f"s{place}") for place in count())
+    with pytest.raises(StepsFailedError):
+        StepRunner().run(steps, on_failure="stop")
+    assert len(toy.ran) < 1_000
+
+
+def test_a_generator_that_is_used_up_is_refused(toy: Any) -> None:
+    """It gives no step, so the run would do nothing, and look like a success."""
+    steps = (toy.step(f"s{place}") for place in range(3))
+    assert len(list(steps)) == 3
+    with pytest.raises(ArgumentError, match="used up"):
+        run(steps, prefix=toy.store)
+    with pytest.raises(ArgumentError, match="used up"):
+        StepRunner().run(steps)

@@ -1,5 +1,6 @@
 """What is wrong with a graph is told before any effect."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -66,6 +67,14 @@ class Scale:
         return self.factor
 
 
+@dataclass(frozen=True)
+class Shift:
+    offset: int
+
+    def fill(self, path: str) -> int:
+        return self.offset
+
+
 def closing_over(value: Any) -> Any:
     return lambda path: value
 
@@ -106,10 +115,33 @@ def test_partials_and_methods_are_compared_by_what_they_are_bound_to() -> None:
 
 def test_a_captured_variable_that_is_not_set_yet_is_no_crash() -> None:
     def make() -> list[StepSpec]:
-        steps = [spec("a", fn=lambda path: later), spec("a", fn=lambda path: later)]
+        steps = [spec("a", fn=lambda path: later), spec("a", fn=lambda path: [later])]
         with pytest.raises(GraphError, match="different functions"):
             gather(steps)
         later: int = 1
         return steps
 
     assert len(make()) == 2
+
+
+def defined(source: str) -> Any:
+    space: dict[str, Any] = {"__name__": "cell"}
+    exec(source, space)
+    return space["f"]
+
+
+def test_a_function_that_is_defined_again_is_the_same() -> None:
+    """A notebook's cell is edited above the function and run again; both functions meet in one run."""
+    once = defined("def f(path):\n    return 1\n")
+    again = defined("\n# a comment\ndef f(path):\n    return 1\n")
+    other = defined("def f(path):\n    return 1.0\n")
+    assert gather([spec("a", fn=once), spec("a", fn=again)]).order == (spec("a", fn=once).id,)
+    with pytest.raises(GraphError, match="different functions"):
+        gather([spec("a", fn=once), spec("a", fn=other)])
+
+
+def test_a_method_of_an_equal_object_is_the_same() -> None:
+    steps = [spec("a", fn=Shift(offset).fill) for offset in (2, 2, 3)]
+    assert len(gather(steps[:2]).order) == 1
+    with pytest.raises(GraphError, match="different functions"):
+        gather(steps)

@@ -1,9 +1,11 @@
 """The selection language: names, patterns, ancestors, descendants, unions and intersections."""
 
+from typing import Any
+
 import pytest
 
 from treadle.errors import ArgumentError, UnknownNameError
-from treadle.execution import StepSpec
+from treadle.execution import StepRunner, StepSpec
 from treadle.execution.graph import StepGraph, gather
 from treadle.execution.select import select
 
@@ -88,3 +90,14 @@ def test_depth_is_no_limit() -> None:
         last = spec(f"s{i}", last)
     graph = gather([last])
     assert len(select(graph, ["+s2999"])) == len(select(graph, ["s0+"])) == 3000
+
+
+def test_a_selection_bounds_what_is_forced(toy: Any) -> None:
+    """ "Only these steps and what they need": a forced step that is none of them is a misunderstanding."""
+    a = toy.step("a")
+    b, c = toy.step("b", a), toy.step("c", a)
+    StepRunner().run([b, c])
+    with pytest.raises(ArgumentError, match=f"force: .* got {c.id}: select it as well"):
+        StepRunner().run([b, c], select=["b"], force=["c"])
+    assert toy.ran_again([b, c], select=["b"], force=["a"]) == ["a", "b"]
+    assert toy.ran_again([b, c], select="c") == ["c"]

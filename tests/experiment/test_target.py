@@ -7,7 +7,7 @@ from types import GeneratorType
 
 import pytest
 
-from treadle.errors import ArgumentError, UnknownNameError
+from treadle.errors import ArgumentError, UnknownNameError, UsageError
 from treadle.execution import Handle
 from treadle.experiment.target import load_target
 
@@ -95,6 +95,42 @@ def test_identities_equal_those_of_an_import(folder: Path, monkeypatch: pytest.M
 def test_build_says_what_to_run(folder: Path, body: str, found: list[str]) -> None:
     write("lab/built.py", f"{STEPS}\ndef build():\n    {body}\n")
     assert names("lab/built.py") == found
+
+
+def test_steps_in_lists_tuples_and_dicts_at_the_top_level_are_taken(folder: Path) -> None:
+    """A sweep is such a list; to drop it in silence would leave the half of an experiment out."""
+    write(
+        "lab/swept.py",
+        "from treadle import step\n@step\ndef make(n: int) -> int: ...\n"
+        "swept = [make(1).named('one'), 7, make(2).named('two')]\n"
+        "pair = (swept[0], make(3).named('three'))\nnamed = {'x': make(4).named('four')}\n"
+        "deep = [[make(5).named('five')]]\n",
+    )
+    assert names("lab/swept.py") == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_a_run_while_it_is_loaded_is_refused(
+    folder: Path, as_module: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else `treadle plan` would run it all."""
+    write("lab/eager.py", f"{STEPS}\nfrom treadle import run\nrun(a)\n")
+    monkeypatch.chdir("lab")
+    target = "eager" if as_module else "eager.py"
+    message = (
+        rf"{target} calls run\(\) while it is loaded; put that under `if __name__ == '__main__':`.*py:\d+"
+    )
+    with pytest.raises(UsageError, match=message):
+        load_target(target)
+    assert not Path(".treadle").exists()
+
+
+def test_a_file_above_is_the_same_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("lab/sub").mkdir()
+    monkeypatch.chdir("lab/sub")
+    assert names("../exp.py") == ["b", "a"]
+    assert sys.modules["exp"].__file__ == str(folder / "lab" / "exp.py")
+    assert not any(".." in each for each in sys.path)
 
 
 def test_a_generator_is_not_listed(folder: Path) -> None:

@@ -71,6 +71,7 @@ _WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "array": _array,
     "bytes": lambda tree: f"{tree['bytes']} bytes {tree['sha256'][:_DIGITS]}",
     "content": lambda tree: f"{_short(tree['type'])}({render(tree['content'])})",
+    "time": lambda tree: f"time {tree['time']} {tree.get('zone', '')}".rstrip(),
     "int": lambda tree: str(tree["int"]),
     "float": lambda tree: str(tree["float"]),
     "path": lambda tree: f"Path({tree['path']!r})",

@@ -1,4 +1,4 @@
-"""The hash of what a function says: its source without comments, docstring and layout."""
+"""The hash of what a function says: its source without comments, docstring and layout, else its bytecode."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import functools
 import hashlib
 import inspect
+import sys
 import textwrap
 import tokenize
 from collections.abc import Callable
@@ -21,7 +22,10 @@ _HASHES: dict[int, tuple[CodeType | type, str]] = {}
 
 
 def code_hash(fn: Callable[..., Any]) -> str:
-    """SHA-256 in hex of the source of `fn` as a syntax tree; empty when there is no source.
+    """SHA-256 in hex of the source of `fn` as a syntax tree; empty when it is not written in Python.
+
+    Without source, as in `python -c`, it is that of the bytecode, `<version of Python>:<sha>`. Hashes of
+    two kinds say nothing of each other; see `comparable`.
 
     Partials, methods and wrappers are looked through, a class stands by all of its source, and another
     callable object by its `__call__`. What the function calls is not looked at.
@@ -35,6 +39,18 @@ def code_hash(fn: Callable[..., Any]) -> str:
     return _HASHES[id(code)][1]
 
 
+def comparable(one: str, other: str) -> bool:
+    """Whether both hashes are there, of one kind: of source, or of bytecode of one version of Python."""
+    return bool(one and other) and one.rpartition(":")[0] == other.rpartition(":")[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def bytecode_hash(code: CodeType) -> str:
+    """`<version of Python>:<sha>` of the instructions, wherever in a file they stand."""
+    digest = hashlib.sha256(repr(_instructions(code)).encode()).hexdigest()
+    return f"{sys.implementation.cache_tag}:{digest}"
+
+
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(fn, functools.partial) or hasattr(fn, "__wrapped__"):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__wrapped__
@@ -44,9 +60,21 @@ def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:
 def _of_source(code: CodeType | type) -> str:
     try:
         source = textwrap.dedent(inspect.getsource(code))
-    except _NO_SOURCE:  # typed into a prompt, generated, or edited since: nothing to compare later
-        return ""
+    except _NO_SOURCE:  # typed into a prompt, generated, or edited since
+        return bytecode_hash(code) if isinstance(code, CodeType) else ""
     return hashlib.sha256(_normalised(source).encode()).hexdigest()
+
+
+def _instructions(code: CodeType) -> tuple[object, ...]:
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return code.co_code, code.co_exceptiontable, counts, names, tuple(map(_constant, code.co_consts))
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, CodeType):
+        return _instructions(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _normalised(source: str) -> str:

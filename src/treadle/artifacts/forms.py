@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import decimal
@@ -97,6 +98,19 @@ def _enum(value: Enum, walk: Walk) -> Json:
     return {"enum": value.name, "type": type_name(type(value)), "value": content}
 
 
+def _defaultdict(value: Any, walk: Walk) -> Json:
+    """With what it gives for a missing key, in which a step that reads it may see a difference."""
+    factory, kind = value.default_factory, type_name(type(value))
+    if factory is None:
+        return {"content": _mapping(value, walk), "type": kind}
+    if not isinstance(factory, type):
+        raise walk.refusal(
+            f"the default_factory {factory!r} has no canonical form, so it cannot be part of an identity; "
+            "expected a type, such as int or list, or a dict"
+        )
+    return {"content": _mapping(value, walk), "factory": type_name(factory), "type": kind}
+
+
 def _bytes(value: bytes, _walk: Walk) -> Json:
     return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
 
@@ -110,11 +124,17 @@ def _array(value: Any, walk: Walk) -> Json:
     return {**form, "sha256": hashlib.sha256(little.tobytes()).hexdigest()}
 
 
+def _time(value: datetime.datetime | datetime.time, _walk: Walk) -> Json:
+    """With the name of its zone: two that agree now may part half a year later."""
+    zone = getattr(value.tzinfo, "key", None)
+    return {"time": value.isoformat(), "zone": zone} if zone else {"time": value.isoformat()}
+
+
 def _of(*types: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, types)
 
 
-def _from(module: str, *names: str) -> Callable[[object], bool]:
+def of_package(module: str, *names: str) -> Callable[[object], bool]:
     """Whether a value is of a class of an optional package, without importing it: if it is, somebody did."""
 
     def matches(value: object) -> bool:
@@ -145,19 +165,20 @@ def _tuple(value: tuple[Any, ...], walk: Walk) -> Json:
 EXACT: dict[type, Encode] = {dict: _mapping, list: _list, tuple: _tuple, float: _number}
 RULES: tuple[tuple[Callable[[object], bool], Encode], ...] = (
     (_of(Enum), _enum),
-    (_from("numpy", "ndarray", "generic"), _array),
+    (of_package("numpy", "ndarray", "generic"), _array),
     (lambda value: dataclasses.is_dataclass(value) and not isinstance(value, type), _dataclass),
-    (_from("pydantic", "BaseModel"), _model),
+    (of_package("pydantic", "BaseModel"), _model),
     (_of(int), _typed(int, _number)),
     (_of(float), _typed(float, _number)),
     (_of(str), _typed(str, lambda value, _walk: str.__str__(value))),
     (_of(bytes, bytearray), _typed(bytes, _bytes)),
+    (_of(collections.defaultdict), _defaultdict),
     (_of(Mapping), _typed(dict, _mapping)),
     (_of(list), _typed(list, _list)),
     (_of(tuple), _typed(tuple, _tuple)),
     (_of(set, frozenset), _typed(set, _set)),
     (_of(PurePath), _as("path", PurePath.as_posix)),
-    (_of(datetime.datetime, datetime.time), _as("time", lambda each: each.isoformat())),
+    (_of(datetime.datetime, datetime.time), _time),
     (_of(datetime.date), _as("date", datetime.date.isoformat)),
     (_of(datetime.timedelta), _as("timedelta", repr)),
     (_of(decimal.Decimal), _as("decimal", str)),

@@ -23,7 +23,8 @@ def find_prefix(prefix: str | os.PathLike[str] | None = None) -> str:
         ArgumentError: it is no path, or a URL of a kind that nobody knows.
     """
     if prefix is not None:
-        return _located(os.fspath(prefix), Path.cwd(), "prefix")
+        given = os.fspath(prefix) if isinstance(prefix, os.PathLike) else prefix
+        return _located(given, Path.cwd(), "prefix")
     if from_environment := os.environ.get("TREADLE_PREFIX"):
         return _located(from_environment, Path.cwd(), "TREADLE_PREFIX")
     settings = find_settings()
@@ -55,7 +56,7 @@ def hide_from_git(prefix: str) -> None:
 
 
 def _located(prefix: object, start: Path, where: str) -> str:
-    if not isinstance(prefix, str) or not prefix:
+    if not isinstance(prefix, str) or not prefix or "\0" in prefix:
         raise ArgumentError(f"{where}: expected the path of a folder, got {prefix!r}")
     if prefix.startswith("/") and os.path.normpath(prefix) == prefix:  # as most are, of thousands of steps
         return prefix

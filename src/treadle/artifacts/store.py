@@ -97,7 +97,7 @@ class Store:
         """
         kept = self._values.get(output_path) or self._recorded(output_path)
         try:
-            value = decode_value(*kept)
+            value = decode_value(kept.tree, kept.folder, self.prefix)
         except ArtifactError as error:
             raise ArtifactError(f"{output_path}: {error}") from error
         return Artifact(kept.folder) if value is None else value

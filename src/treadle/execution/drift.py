@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from treadle.artifacts import Record, RecordHead, code_hash, open_store
+from treadle.artifacts.code_hash import comparable
 from treadle.artifacts.drift import FieldChange, describe_changes, recipe_changes
 from treadle.execution.step_spec import StepSpec
 
@@ -26,7 +27,7 @@ class Drift(NamedTuple):
 def drift_of(step: StepSpec, head: RecordHead) -> Drift:
     """What has changed about a step since that build."""
     present = code_hash(step.fn) if step.fn is not None else ""
-    code = bool(present and head.code_hash) and present != head.code_hash
+    code = comparable(present, head.code_hash) and present != head.code_hash
     return Drift(recipe=head.fingerprint != step.hash_id, code=code)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from treadle.artifacts import fingerprint
+from treadle.artifacts.code_hash import bytecode_hash
 from treadle.artifacts.drift import describe_changes, recipe_changes
 from treadle.errors import ArgumentError, GraphError, IdentityError, UnknownNameError
 from treadle.execution.step_spec import StepSpec
@@ -156,14 +157,17 @@ def _check_places(steps: Mapping[str, StepSpec]) -> None:
 
 def _recipe(fn: Any) -> object:
     """What two functions have in common when they are one, built twice: code and captured values."""
-    fn = getattr(fn, "__wrapped__", fn)
+    if not isinstance(fn, partial):  # one may have a `__wrapped__` that knows nothing of what it binds
+        fn = getattr(fn, "__wrapped__", fn)
+    if isinstance(fn, MethodType):
+        return (_recipe(fn.__func__), _comparable(fn.__self__))
     if isinstance(fn, partial):
         bound = (*fn.args, *chain.from_iterable(sorted(fn.keywords.items())))
         return (_recipe(fn.func), *map(_comparable, bound))
     if isinstance(fn, FunctionType):
         cells = (_cell_content(cell) for cell in fn.__closure__ or ())
         defaults = (*(fn.__defaults__ or ()), *chain.from_iterable((fn.__kwdefaults__ or {}).items()))
-        return (fn.__code__, *map(_comparable, (*cells, *defaults)))
+        return (fn.__module__, bytecode_hash(fn.__code__), *map(_comparable, (*cells, *defaults)))
     return fn
 
 
@@ -176,7 +180,7 @@ def _cell_content(cell: CellType) -> object:
 
 def _comparable(value: object) -> object:
     if isinstance(value, FunctionType):
-        return value.__code__
+        return bytecode_hash(value.__code__)
     try:
         return fingerprint(value)
     except IdentityError:

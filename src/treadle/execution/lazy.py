@@ -21,12 +21,15 @@ from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from treadle.artifacts.version import check_version
 from treadle.errors import ArgumentError, IdentityError
-from treadle.execution.handles.arguments import ATOMS, Call, Place, StepCall, place, rebuild
+from treadle.execution.handles.annotations import Runtime
+from treadle.execution.handles.arguments import Call, Place, StepCall, place
+from treadle.execution.handles.captured import NOTHING, captured
 from treadle.execution.handles.context import StepContext
 from treadle.execution.handles.handle import NO_OPTIONS, Handle, Options, recipe_text
 from treadle.execution.handles.lowering import lower
 from treadle.execution.handles.remote import Remote
-from treadle.execution.handles.step_function import NOTHING, Runtime, StepFunction, captured
+from treadle.execution.handles.step_function import StepFunction
+from treadle.execution.handles.tree import ATOMS, frozen, rebuild
 from treadle.execution.retry import Retry
 from treadle.execution.step_checks import check_fingerprint, check_name, check_runs
 from treadle.execution.step_spec import StepSpec
@@ -76,7 +79,7 @@ class Step(Generic[R_co]):
         # Late, since annotations may name what is defined further down.
         return StepFunction.of(self.function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Handle[R_co]:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Handle[R_co]:
         """A handle of the call; nothing runs.
 
         Raises:
@@ -92,7 +95,7 @@ class Step(Generic[R_co]):
             self._refuse_handles("captured variable", cells)
         arguments, deps, places = self._freeze(given)
         text = self._text(given, cells, places)
-        recipe = _CallRecipe(self.target, arguments, runtime, cells)
+        recipe = _CallRecipe(self.target, arguments, runtime, text if cells else "")
         return Handle(self.name, recipe, deps, text, self.version, self.expected_fingerprint, self.options)
 
     def map(self, items: Iterable[Any], /, **common: Any) -> tuple[Handle[R_co], ...]:
@@ -114,13 +117,15 @@ class Step(Generic[R_co]):
             return place(numbers.setdefault(dep, len(numbers)))
 
         try:
-            frozen = {
-                name: each if type(each) in ATOMS else rebuild(each, Handle, put_place)
+            copied = {
+                name: each if type(each) in ATOMS else frozen(each, Handle, put_place)
                 for name, each in given.items()
             }
         except RecursionError as error:
             raise self._circle() from error
-        return frozen, tuple(numbers), found
+        except IdentityError as error:
+            raise IdentityError(f"{self._where}: argument: {error}") from error
+        return copied, tuple(numbers), found
 
     def _text(self, given: dict[str, Any], cells: Mapping[str, Any], places: int) -> str:
         attributes: dict[str, object] = {"function": self.target.function_name, "arguments": given}

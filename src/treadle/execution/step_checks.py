@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import inspect
-import math
 import posixpath
 import re
+import sys
 from pathlib import PurePath
+from types import GeneratorType
 
 from treadle.artifacts.prefix import join
+from treadle.artifacts.workplace import OWN
 from treadle.errors import ArgumentError
 from treadle.execution.retry import Retry
 from treadle.fray import ResourceConfig
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
+_LONGEST = 200
+"""Of a segment: file systems take 255 bytes, and a folder put aside has a longer name for a moment."""
 _FINGERPRINT = re.compile(r"[0-9a-f]{12,64}")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(.*)", re.DOTALL)
 
 
 def check_name(name: object) -> None:
-    """See that `name` is a relative path of plain segments, since it becomes a folder.
+    """See that `name` is a relative path of plain, short segments, since it becomes a folder.
 
     Raises:
         ArgumentError: it is not.
@@ -27,6 +31,16 @@ def check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
         raise ArgumentError(
             f"step name: expected letters, digits, '_', '-' and '.', in segments parted by '/', got {name!r}"
+        )
+    first, *others = name.split("/")
+    if first == OWN:
+        raise ArgumentError(
+            f"step name: expected another first segment than {OWN!r}, treadle's own folder, got {name!r}"
+        )
+    if (longest := max(map(len, (first, *others)))) > _LONGEST:
+        raise ArgumentError(
+            f"step name: expected at most {_LONGEST} characters between slashes, since each part becomes a "
+            f"folder, got {longest} in {name!r}"
         )
 
 
@@ -41,6 +55,16 @@ def check_runs(where: str, fn: object) -> None:
             f"{where}: expected an ordinary function, got {fn!r}, a generator or async function: calling it "
             "runs nothing; collect the items in it, or call asyncio.run in it"
         )
+
+
+def check_not_used_up(where: str, steps: object) -> None:
+    """See that a generator of steps can give some: one that has come to its end looks like no steps at all.
+
+    Raises:
+        ArgumentError: it has.
+    """
+    if isinstance(steps, GeneratorType) and steps.gi_frame is None:
+        raise ArgumentError(f"{where}: expected steps, got a generator that is used up: make it anew")
 
 
 def check_circumstances(where: str, resources: object, retry: object, timeout: object) -> None:
@@ -101,4 +125,4 @@ def _tidy(path: str) -> str:
 
 def _is_duration(timeout: object) -> bool:
     is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    return is_number and timeout > 0 and math.isfinite(timeout)  # type: ignore[operator, arg-type]
+    return is_number and 0 < timeout <= sys.float_info.max  # type: ignore[operator]

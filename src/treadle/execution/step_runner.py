@@ -27,6 +27,7 @@ from treadle.execution.running.drive import Drive, RunOptions
 from treadle.execution.running.ends import results_there
 from treadle.execution.running.watch import watch
 from treadle.execution.select import select
+from treadle.execution.step_checks import check_not_used_up
 from treadle.execution.step_spec import StepSpec
 from treadle.fray import Client, ThreadClient, check_count, current_client, has_current_client
 from treadle.kernel import Failed
@@ -83,6 +84,7 @@ class StepRunner:
             StepsFailedError: steps failed; raised when all others have ended, with `results`.
             KeyboardInterrupt: Ctrl-C; running steps were asked to stop and have ended.
         """
+        check_not_used_up("steps", steps)
         _check_one_of("on_failure", on_failure, OnFailure)
         _check_one_of("on_drift", on_drift, OnDrift)
         options = RunOptions(new_run_id(), self.max_concurrent, on_failure == "stop", on_drift)
@@ -139,12 +141,28 @@ def _asked_for(
 ) -> tuple[StepGraph, frozenset[str]]:
     """The graph with what is asked for as its targets, and the ids of the forced steps."""
     graph = gather(steps)
-    forced = frozenset(graph.find([force] if isinstance(force, str) else force))
-    expressions = list(selected)
+    forced = frozenset(graph.find(_texts("force", force)))
+    expressions = _texts("select", selected)
     if not expressions:
         return graph, forced
     chosen = select(graph, expressions, failed=lately_failed(graph), changed=changed(graph))
-    return graph.narrowed(chosen | forced), forced
+    narrowed = graph.narrowed(chosen)
+    if outside := sorted(forced - narrowed.steps.keys()):
+        raise ArgumentError(
+            f"force: expected steps of the selection, or that it needs, got {outside[0]}: select it as well"
+        )
+    return narrowed, forced
+
+
+def _texts(option: str, given: object) -> list[str]:
+    texts: list[str] = []
+    for each in [given] if isinstance(given, str) or not isinstance(given, Iterable) else given:
+        if not isinstance(each, str):
+            raise ArgumentError(
+                f"{option}: expected names or ids of steps, such as [handle.id], got {each!r}"
+            )
+        texts.append(each)
+    return texts
 
 
 def _check_one_of(name: str, value: object, known: object) -> None:

@@ -10,15 +10,19 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from treadle.errors import ArgumentError, nearest
+from treadle.errors import ArgumentError, UsageError, nearest
 
 T = TypeVar("T")
+
+_loading: ContextVar[str] = ContextVar("the experiment that is being loaded", default="")
 
 
 def import_file(path: Path) -> ModuleType:
@@ -30,7 +34,8 @@ def import_file(path: Path) -> ModuleType:
     Raises:
         ArgumentError: there is no such file, its name is taken, or its code raises, which is the cause.
     """
-    file, name = path.absolute(), path.stem
+    # Without `..`, so that it is the same experiment from every folder; a link keeps its own name.
+    file, name = path.parent.resolve() / path.name, path.stem
     if not file.is_file():
         guess = nearest(file.name, sorted(each.name for each in file.parent.glob("*.py")))
         hint = f"; did you mean {path.with_name(guess)}?" if guess else f" (current folder: {Path.cwd()})"
@@ -44,7 +49,8 @@ def import_file(path: Path) -> ModuleType:
             f"experiment {path}: the module name {name!r} is taken by {owner}; rename the file"
         )
     _prepend(file.parent)
-    return guarded(str(path), file, lambda: _execute(name, file))
+    with _while_loading(str(path)):
+        return guarded(str(path), file, lambda: _execute(name, file))
 
 
 def _is_from(module: ModuleType, file: Path) -> bool:
@@ -76,7 +82,30 @@ def import_module(name: str) -> ModuleType:
     found = guarded(name, None, lambda: _find(name))
     if found is None:
         raise ArgumentError(f"experiment: no module {name!r} on the path, which begins with {Path.cwd()}")
-    return guarded(name, Path(found.origin) if found.origin else None, lambda: importlib.import_module(name))
+    file = Path(found.origin) if found.origin else None
+    with _while_loading(name):
+        return guarded(name, file, lambda: importlib.import_module(name))
+
+
+def check_not_loading() -> None:
+    """See that no experiment is being loaded: even `treadle plan` would run what is run in there.
+
+    Raises:
+        UsageError: one is.
+    """
+    if target := _loading.get():
+        raise UsageError(
+            f"{target} calls run() while it is loaded; put that under `if __name__ == '__main__':`"
+        )
+
+
+@contextmanager
+def _while_loading(target: str) -> Iterator[None]:
+    token = _loading.set(target)
+    try:
+        yield
+    finally:
+        _loading.reset(token)
 
 
 def _find(name: str) -> ModuleSpec | None:
@@ -109,5 +138,7 @@ def _failed(where: str, file: Path | None, error: BaseException) -> ArgumentErro
     place = f"{own[-1].filename}:{own[-1].lineno}"
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}"
+    if type(error) is UsageError:  # see `check_not_loading`
+        return ArgumentError(f"{error} ({place})")
     reason = error.msg if isinstance(error, SyntaxError) else error
     return ArgumentError(f"experiment {where} failed at {place}: {type(error).__name__}: {reason}")

@@ -19,6 +19,8 @@ from treadle.execution import Handle, OnDrift, OnFailure, Reporter, Results, Run
 from treadle.execution.handles.versions import Versions
 from treadle.execution.lazy import lower
 from treadle.execution.report import VersionsUnused, log_event
+from treadle.execution.step_checks import check_not_used_up
+from treadle.experiment.modules import check_not_loading
 from treadle.fray import Client
 
 AnyStep: TypeAlias = Handle[Any] | StepSpec
@@ -41,8 +43,10 @@ def run(
 
     `results[handle.id]` is what the step returned. One iterator in place of the handles is taken from as
     the run goes on. `versions` are those of the steps that have none of their own. The other arguments, and
-    the errors raised, are those of `StepRunner` and of its `run`.
+    the errors raised, are those of `StepRunner` and of its `run`. While a command loads the experiment it is
+    a UsageError: the call belongs under `if __name__ == "__main__":`.
     """
+    check_not_loading()
     report = reporter or log_event
     runner = StepRunner(max_concurrent, fray_client, reporter=report)
     steps = lowered(handles, prefix, versions)
@@ -77,10 +81,13 @@ def lowered(
     """The specs of these steps: a list, or an iterator where the only one of `handles` is an iterator.
 
     Raises:
-        ArgumentError: something is no step; and see `lower`.
+        ArgumentError: something is no step, or a generator that is used up; and see `lower`.
     """
+    if not isinstance(versions, Versions | None):
+        raise ArgumentError(f"versions: expected Versions, such as Versions('dev'), got {versions!r}")
     given = list(handles)
     if len(given) == 1 and isinstance(given[0], Iterator):
+        check_not_used_up("handles[0]", given[0])
         return (_lowered(place, each, prefix, versions) for place, each in enumerate(given[0]))
     return [_lowered(place, each, prefix, versions) for place, each in enumerate(given)]
 

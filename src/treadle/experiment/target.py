@@ -1,6 +1,7 @@
 """How a command finds an experiment: `load_target` imports what the user named, and nothing else.
 
     path/to/file.py         what its function `build` returns, else every step at its top level
+                            and in the lists, tuples and dicts there
     path/to/file.py:attr    this attribute: a step, several of them, or a function that returns them
     package.module[:attr]   the same for a module, found as by `python -m`
 
@@ -53,13 +54,23 @@ def _default(place: str, module: ModuleType) -> Iterable[AnyStep]:
     entry = getattr(module, ENTRY, None)
     if callable(entry) and not isinstance(entry, Step):  # a step may well be called so
         return _called(f"{place}: {ENTRY}", entry, module)
-    steps = list(dict.fromkeys(value for value in vars(module).values() if is_step(value)))
+    steps = list(dict.fromkeys(step for value in vars(module).values() for step in _steps_in(value)))
     if not steps:
         raise ArgumentError(
             f"experiment {place}: expected a function {ENTRY}() that returns {_STEPS}, or steps at the top "
             f"level, found neither; to name another: {place}:NAME"
         )
     return steps
+
+
+def _steps_in(value: object) -> Iterator[AnyStep]:
+    """A step, or those in a list, a tuple or a dict of them."""
+    if is_step(value):
+        yield value
+    elif isinstance(value, list | tuple):
+        yield from filter(is_step, value)
+    elif isinstance(value, dict):
+        yield from filter(is_step, value.values())
 
 
 def _attribute(place: str, module: ModuleType, attr: str) -> Iterable[AnyStep]:

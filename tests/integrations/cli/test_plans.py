@@ -21,7 +21,8 @@ def test_a_plan_predicts_by_former_builds(built: Project) -> None:
     """The longest path is what more machines cannot make shorter."""
     told = built("plan", built.target, "--force", "numbers")
     lines = told.out.splitlines()
-    assert lines[0].split() == ["step", "state", "time", "reason"]
+    assert lines[0].split() == ["step", "arguments", "state", "time", "reason"]
+    assert sorted(re.findall(r"numbers-\w+ +(upto=\d) +run ", told.out)) == ["upto=1", "upto=2"]
     assert re.search(r"◆ +report-\w+ +run +~\d.* it needs a step that has to run: total-", told.out)
     assert "longest path: numbers → total → report" in told.out
     assert f"next: treadle run {built.target} --force numbers" in told.out
@@ -37,7 +38,7 @@ def test_an_encoding_that_lacks_a_sign_is_no_error(built: Project) -> None:
 def test_a_plan_of_what_is_done_points_to_it(built: Project) -> None:
     told = built("plan", built.target)
     assert re.search(r"report-\w+ +cached", told.out)
-    assert "1 step: 1 cached" in told.out
+    assert "4 steps: 4 cached" in told.out
     assert "next: what a step gave and where it is: treadle show report-" in told.out
 
 
@@ -63,10 +64,11 @@ def test_a_plan_says_who_is_at_work(built: Project) -> None:
 
 def test_a_plan_as_json(built: Project) -> None:
     plan = json.loads(built("plan", built.target, "--force", "report", "--json").out)
-    assert plan["counts"] == {"run": 1, "cached": 1, "drifted": 0, "running": 0, "blocked": 0}
+    assert plan["counts"] == {"run": 1, "cached": 3, "drifted": 0, "running": 0, "blocked": 0}
     [report] = [step for step in plan["steps"] if step["name"] == "report"]
     assert report["reason"] == "it was asked for by force"
     assert plan["critical_path"] == [report["id"]]
+    assert {step["label"] for step in plan["steps"]} == {"upto=1", "upto=2", ""}
     assert plan["seconds"] == report["seconds"]
 
 
@@ -91,9 +93,19 @@ def test_unused_versions_are_told_apart_from_the_plan(project: Project) -> None:
 def test_why_takes_a_name_a_beginning_or_an_id(built: Project, called: str) -> None:
     told = built("why", built.target, built.ids()["total"] if called == "ID" else called)
     assert told.code == 0, told.err
-    assert "is not looked at: everything that needs it is done" in told.out
-    assert "asked for by itself:\n  total-" in told.out
-    assert f"treadle run {built.target} --force total-" in told.out
+    assert re.search(r"total-\w+ is served: build \w{12} of ", told.out)
+    assert f"to build it anew: treadle run {built.target} --force total-" in told.out
+
+
+def test_why_of_what_is_missing_and_not_needed_says_how_to_build_it(built: Project) -> None:
+    """What needs it is done, so a run would pass it over."""
+    built("forget", "total")
+    told = built("why", built.target, "total")
+    assert "is not there, and not needed: what needs it is done" in told.out
+    assert "selected:\n  total-" in told.out
+    [remedy] = re.findall(r"next: treadle (run .* --select total-\w+)\n", told.out)
+    assert "1 step: 0 cached" not in built("run", built.target).err
+    assert "1 done" in built(*remedy.split()).err
 
 
 def test_why_names_the_field_that_differs(built: Project) -> None:
@@ -110,6 +122,7 @@ def test_why_of_no_step_or_of_several_is_refused(project: Project, step: str, me
     told = project("why", project.target, step)
     assert told.code == 2
     assert message in told.err
+    assert ("(upto=1)" in told.err) == (step == "numbers")
 
 
 def test_graph_draws_all_steps_with_their_states(built: Project) -> None:
@@ -117,6 +130,16 @@ def test_graph_draws_all_steps_with_their_states(built: Project) -> None:
     assert told.out.startswith("flowchart LR")
     assert told.out.count("-->") == 3
     assert ":::run" in told.out
+    assert "upto#61;1 · cached" in told.out
+
+
+def test_graph_refuses_an_ending_that_it_does_not_know(project: Project) -> None:
+    """A picture that is text would be found out only by whoever opens it."""
+    told = project("graph", project.target, "--output", "g.png")
+    assert told.code == 2
+    assert "expected an ending out of .svg, .html" in told.err
+    assert not (project.folder / "g.png").exists()
+    assert project("graph", project.target, "--output", "g.png", "--format", "svg").code == 0
 
 
 @pytest.mark.parametrize(("options", "kind"), [(["--output", "g.svg"], "svg"), (["--format", "svg"], "svg")])

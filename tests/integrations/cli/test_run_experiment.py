@@ -22,7 +22,7 @@ def test_a_run_says_what_it_did_and_what_to_look_at(project: Project) -> None:
 def test_a_second_run_is_served(built: Project) -> None:
     ran = built("run", built.target)
     assert ran.code == 0
-    assert re.search(r"1 step in .* 1 cached", ran.err)
+    assert re.search(r"4 steps in .* 4 cached", ran.err)
 
 
 def test_a_failure_exits_with_1_and_lines_to_paste(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,14 +30,43 @@ def test_a_failure_exits_with_1_and_lines_to_paste(project: Project, monkeypatch
     monkeypatch.setenv("BREAK", "1")
     ran = project("run", project.target)
     assert ran.code == 1
-    assert re.search(r"total-\w+ +failed .*ValueError: no such \[shard\]", ran.err)
+    assert re.search(
+        r"total-\w+ +failed .*ValueError: no such \[shard\] \(experiment_\d+.py:\d+ in total\)", ran.err
+    )
     assert re.search(r"report-\w+ +skipped +because of total-", ran.err)
     assert "treadle: 1 of 4 steps failed" in ran.err
     logs, why, again = (shlex.split(each) for each in re.findall(r": treadle (.*)", ran.err)[-3:])
-    assert "about to break" in project(*logs).out
+    told = project(*logs).out
+    assert "about to break" in told
+    assert "total#1 error | Traceback (most recent call last):" in told
+    assert "total#1 error | ValueError: no such [shard]" in told
     assert "failed: ValueError: no such [shard]" in project(*why).out
     monkeypatch.delenv("BREAK")
     assert project(*again).code == 0
+
+
+def test_of_many_failures_the_first_logs_are_named_and_the_rest_counted(project: Project) -> None:
+    project.write(project.text.replace('print(f"up to {upto}")', 'raise ValueError("no")'))
+    ran = project("run", f"{project.target}:stream")
+    assert ran.err.count("treadle logs numbers-") == 3
+    assert "2 more failed: treadle ls --failed" in ran.err
+
+
+def test_steps_of_one_name_are_told_apart(project: Project) -> None:
+    ran = project("run", project.target)
+    for number in (1, 2):
+        assert re.search(rf"numbers-\w+ \(upto={number}\)  started", ran.err)
+        assert re.search(rf"^numbers-\w+ \(upto={number}\) +done", ran.err, re.MULTILINE)
+
+
+def test_a_file_is_the_same_experiment_from_every_folder(
+    built: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (built.folder / "sub").mkdir()
+    monkeypatch.chdir(built.folder / "sub")
+    ran = built("run", f"../{built.target}", "--store", "../.treadle/store")
+    assert "4 steps: 4 cached, 0 to run" in ran.err
+    assert "has changed" not in ran.err
 
 
 def test_an_iterator_is_taken_from_as_the_run_goes_on(project: Project) -> None:
@@ -89,7 +118,7 @@ def test_drift_is_told_and_how_to_build_anew(built: Project) -> None:
     assert "the code of its function has changed since it was built" in ran.err
     assert "--on-drift rebuild" in ran.err
     assert "1 done" in built("run", built.target, "--on-drift", "rebuild").err
-    assert "1 cached" in built("run", built.target, "--on-drift", "error").err
+    assert "4 cached" in built("run", built.target, "--on-drift", "error").err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,10 @@ def test_diff_of_two_steps_names_the_fields(built: Project) -> None:
 
 
 def test_diff_of_the_last_two_builds(built: Project) -> None:
-    assert "expected two builds to compare, found 1" in built("diff", "report").err
+    assert (
+        "expected two builds, or another step of that name, to compare, found 1"
+        in built("diff", "report").err
+    )
     built.write(built.text.replace('f"total {value}"', 'f"sum {value}"'))
     built("run", built.target, "--on-drift", "rebuild")
     told = built("diff", "report")
@@ -43,6 +46,8 @@ def test_verify_finds_what_was_changed(built: Project) -> None:
     [remedy] = re.findall(r"treadle (forget \S+)", told.err)
     assert built(*remedy.split()).code == 0
     assert built("verify").code == 0
+    [again] = re.findall(r"treadle (run TARGET --select numbers)\n", told.err)
+    assert "1 done" in built(*again.replace("TARGET", built.target).split()).err
 
 
 def test_gc_changes_nothing_until_it_is_told_to(built: Project) -> None:
@@ -62,8 +67,61 @@ def test_forget_has_a_step_built_anew(built: Project) -> None:
     assert "build 1" in told.out
     assert "does not stand any more" in told.out
     assert "there was nothing to do" in built("forget", "report").out
-    assert "forgotten" in built("ls", "report").out
-    assert re.search(r"2 steps in .* 1 done, 1 cached", built("run", built.target).err)
+    assert re.search(r"report-\w+ .* forgotten", built("ls", "report", "--all").out)
+    assert re.search(r"4 steps in .* 1 done, 3 cached", built("run", built.target).err)
+
+
+def test_forget_leads_to_a_run_that_builds_it(built: Project) -> None:
+    """What needs it is done, so a run of the whole passes it over."""
+    [following] = re.findall(r"next: treadle (run .*)", built("forget", "total").out)
+    assert "4 steps" not in built("run", built.target).err
+    assert "1 done" in built(*following.replace("TARGET", built.target).split()).err
+
+
+def test_forget_refuses_a_name_of_several(built: Project) -> None:
+    """To take the latest of them in silence would be to guess."""
+    told = built("forget", "numbers")
+    assert told.code == 2
+    assert re.search(r"give one of\n  numbers-\w+ \(upto=\d\)\n  numbers-\w+ \(upto=\d\)", told.err)
+    [step, _] = re.findall(r"numbers-\w+", told.err)
+    assert built("forget", step).code == 0
+    assert built("forget", "numbers").code == 0
+
+
+def test_ls_hides_what_was_forgotten(built: Project) -> None:
+    built("forget", "report")
+    told = built("ls", "report").out
+    assert "1 more forgotten or removed: treadle ls report --all" in told
+    assert "no step that fits 'report'" in told
+    assert built("ls").out.count("report-") == 0
+    assert "report-" in built("ls", "--all", "--json").out
+
+
+def test_verify_of_a_name_looks_at_all_of_that_name(built: Project) -> None:
+    told = built("verify", "numbers")
+    assert len(re.findall(r"^  numbers-\w+ \(upto=\d\)$", told.out, re.MULTILINE)) == 2
+    assert told.out.endswith("2 steps: whole\n")
+    for file in built.folder.rglob("numbers.txt"):
+        file.write_text("")
+    assert "2 problems with 2 steps" in built("verify", "numbers").err
+
+
+def test_diff_of_a_step_that_was_built_once_compares_it_with_another_of_its_name(built: Project) -> None:
+    told = built("diff", "numbers")
+    assert told.code == 0, told.err
+    assert re.search(r"arguments\.upto: \d → \d", told.out)
+
+
+def test_gc_sums_up_by_name_and_tells_what_else_it_would_remove(built: Project) -> None:
+    """With one experiment of two named, the steps of the other are garbage too."""
+    other = "from treadle import step\n\n@step\ndef alone(n: int) -> int:\n    return n\n\nx = alone(1)\n"
+    (built.folder / "gc_other.py").write_text(other)
+    told = built("gc", "gc_other.py")
+    assert re.search(r"^numbers +2 +3 bytes +not needed$", told.out, re.MULTILINE)
+    assert "this includes 4 steps of other names: numbers, report, total" in told.out
+    each = built("gc", "gc_other.py", "--all").out
+    assert len(re.findall(r"^numbers-\w{12} +\d bytes? +not needed$", each, re.MULTILINE)) == 2
+    assert "this includes" not in built("gc", built.target, "gc_other.py").out
 
 
 @pytest.mark.parametrize("command", ["show", "logs", "history", "diff", "verify", "forget"])

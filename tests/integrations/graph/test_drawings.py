@@ -35,6 +35,17 @@ def test_the_svg_has_every_step_and_every_edge(make_graph: Callable[[int], PlanG
     assert to_svg(graph, "A plan") == svg
 
 
+def test_a_label_stands_below_the_name() -> None:
+    """Of ten boxes of one name one wants to know which is which."""
+    nodes = [PlanNode(f"a-{n}", "a", "run", None, "", f"seed={n}") for n in range(2)]
+    nodes.append(PlanNode("b-1", "b", label="x" * 100))
+    graph = PlanGraph(nodes, [])
+    below = ["".join(each.itertext()) for each in of_class(to_svg(graph), "text", "id")]
+    assert below == ["seed=0", "seed=1", "x" * 35 + "…"]
+    assert "seed#61;1" in to_mermaid(graph)
+    assert [step["label"] for step in json.loads(Page(to_html(graph)).scripts[0])][:2] == ["seed=0", "seed=1"]
+
+
 def test_texts_in_the_svg_are_escaped(small: PlanGraph) -> None:
     """ElementTree reads them back; what XML cannot hold became a mark."""
     svg = to_svg(small, 'title "<&>"')

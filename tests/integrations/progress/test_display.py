@@ -97,6 +97,34 @@ def test_the_end_names_each_failed_step_and_each_skipped_one_with_its_culprit() 
     )
 
 
+def test_labels_tell_steps_of_one_name_apart_wherever_they_are_named() -> None:
+    labels = {"read-1": "path='a'", "read-2": "path='b'"}
+    told = _told(
+        [
+            RunPlanned(0, 3, labels=labels),
+            StepStarted("read-1", "read"),
+            StepWaiting("read-1", "read", OWNER),
+            StepStarted("read-2", "read"),
+            RunStopping(("read",)),
+            StepEnded("read-1", "read", Failed(ERROR), 1.0),
+            StepEnded("join-3", "join", Skipped(("read-1",)), 0),
+            RunEnded({Failed: 1, Skipped: 1}, 1.0),
+        ]
+    )
+    assert told.splitlines()[1:6] == [
+        "[0/3] read-1 (path='a')  started",
+        "[0/3] read-1 (path='a')  waits for run run-1 on host, process 17",
+        "[0/3] read-2 (path='b')  started",
+        "stopping: waiting for read-2 (path='b') to end; press Ctrl-C again to leave at once",
+        "[1/3] read-1 (path='a')  failed in 1.0 s, ValueError: no [bold] rows…",
+    ]
+    assert re.search(r"^read-1 \(path='a'\) +failed", told, re.MULTILINE)
+    assert re.search(r"^join-3 +skipped +because of read-1 \(path='a'\)$", told, re.MULTILINE)
+    assert "read-2 (path='b') " in _foot(
+        [RunPlanned(0, 2, labels=labels), StepStarted("read-2", "read")], times=(0.0, 1.0)
+    )
+
+
 def test_a_step_that_waits_is_told_once_for_each_owner() -> None:
     """A line a second says nothing new; another owner does."""
     other = Owner("run-2", "host", 18, "2026-01-01T00:00:00+00:00", "", 0)
@@ -122,6 +150,7 @@ def test_what_others_did_is_told_apart_from_what_was_there() -> None:
         ]
     )
     assert re.search(r"b-2 +done elsewhere +by process 17 on host", told)
+    assert re.search(r"^1 step +cached$", told, re.MULTILINE)
     assert told.splitlines()[-1] == "2 steps in 1.0 s: 1 done elsewhere, 1 cached"
 
 

@@ -1,26 +1,22 @@
 """The arguments of a call: frozen as they were given, and results put in the place of steps.
 
-Arguments are trees of lists, tuples, sets, dicts and dataclasses; `rebuild` copies such a tree and
-replaces its leaves of one type. In a call that waits, each step among the arguments has given way
-to a `Place`: the number of the dependency whose value will stand there.
+In a call that waits, each step among the arguments has given way to a `Place`: the number of the
+dependency whose value will stand there. See `tree` for how it gets there.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from treadle.artifacts import Artifact, open_store
 from treadle.errors import ArtifactError
+from treadle.execution.handles.captured import check_captured
 from treadle.execution.handles.context import StepContext
-from treadle.execution.handles.step_function import StepFunction, check_captured
+from treadle.execution.handles.step_function import StepFunction
+from treadle.execution.handles.tree import frozen
 from treadle.execution.step_spec import StepSpec
-
-T = TypeVar("T")
-ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 class Place:
@@ -54,12 +50,12 @@ class Source(NamedTuple):
 
 
 class StepCall(NamedTuple):
-    """One call of a step function: `arguments` has places, `cells` what the function captured."""
+    """One call of a step function: `arguments` has places, `text` is the recipe if variables are captured."""
 
     target: StepFunction
     arguments: Mapping[str, object]
     runtime: Mapping[str, object]
-    cells: Mapping[str, object]
+    text: str
 
 
 class Call:
@@ -83,10 +79,11 @@ class Call:
 
     def __call__(self, path: str) -> Any:
         """Load the results that the arguments need, and call the function."""
-        target, arguments, runtime, cells = self.recipe
-        check_captured(f"step {self.name!r}", target.function, cells)
+        target, arguments, runtime, text = self.recipe
+        if text:
+            check_captured(f"step {self.name!r}", target.function, text)
         load = functools.cache(lambda number: load_source(Source.of(self.deps[number])))
-        given = {name: rebuild(each, Place, lambda at: load(at.number)) for name, each in arguments.items()}
+        given = {name: frozen(each, Place, lambda at: load(at.number)) for name, each in arguments.items()}
         context = StepContext(path, self.name, self.hash_id, self.prefix, runtime)
         return target.call({**given, **runtime}, context)
 
@@ -124,45 +121,3 @@ def artifact_path(source: Source) -> str:
     store = open_store(source.prefix)
     record = store.record(source.output_path)
     return source.output_path if record is None else store.folder(source.output_path, record.head)
-
-
-def rebuild(value: Any, leaf: type[T], replacement: Callable[[T], object]) -> Any:
-    """A copy of the tree `value`, with `replacement` called on its leaves of type `leaf`.
-
-    What cannot change and holds no leaf is not copied.
-    """
-    kind = type(value)
-    if kind in ATOMS:
-        return value
-    if isinstance(value, leaf):
-        return replacement(value)
-    if kind is list:
-        return [each if type(each) in ATOMS else rebuild(each, leaf, replacement) for each in value]
-    if kind is dict:
-        return {key: rebuild(each, leaf, replacement) for key, each in value.items()}
-    if isinstance(value, tuple | set | frozenset):
-        return _rebuilt_items(value, leaf, replacement)
-    return _rebuilt_fields(value, leaf, replacement) if is_dataclass(value) else value
-
-
-def _rebuilt_items(value: Any, leaf: type[T], replacement: Callable[[T], object]) -> Any:
-    kind = type(value)
-    if kind not in (tuple, set, frozenset) and not hasattr(value, "_fields"):
-        return value
-    items = [rebuild(each, leaf, replacement) for each in value]
-    if kind is not set and all(new is old for new, old in zip(items, value, strict=True)):
-        return value
-    return kind(*items) if hasattr(value, "_fields") else kind(items)
-
-
-def _rebuilt_fields(value: Any, leaf: type[T], replacement: Callable[[T], object]) -> Any:
-    if isinstance(value, type):
-        return value
-    old = {field.name: getattr(value, field.name) for field in fields(value)}
-    new = {name: rebuild(each, leaf, replacement) for name, each in old.items()}
-    if value.__dataclass_params__.frozen and all(new[name] is old[name] for name in old):
-        return value
-    copied = copy.copy(value)
-    for name, each in new.items():
-        object.__setattr__(copied, name, each)
-    return copied

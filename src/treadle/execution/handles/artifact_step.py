@@ -27,7 +27,6 @@ from treadle.execution.handles.context import StepContext
 from treadle.execution.handles.handle import Handle, Options, listed_handles
 from treadle.execution.handles.lowering import lower
 from treadle.execution.handles.remote import Remote
-from treadle.execution.handles.step_function import captured
 from treadle.execution.handles.versions import Versions
 from treadle.execution.retry import Retry
 from treadle.execution.step_checks import check_fingerprint, check_name, check_runs
@@ -82,10 +81,10 @@ class ArtifactStep(Handle[A_co]):
         options = Options(resources, retry, timeout, override_path, needs_version=True).checked(where)
         listed = listed_handles(where, deps)
         recipe = ConfigRecipe(
-            run, build_config, artifact_type, tuple(dep.identity for dep in listed),
-            dict(runtime_args or {}), captured(where, run),
+            name, run, build_config, artifact_type, tuple(dep.identity for dep in listed),
+            dict(runtime_args or {}),
         )  # fmt: skip
-        super().__init__(name, recipe, listed, recipe.text(name), version, expected_fingerprint, options)
+        super().__init__(name, recipe, listed, recipe.text(), version, expected_fingerprint, options)
 
 
 def materialized_config(

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from treadle.artifacts import Artifact, type_name
+from treadle.artifacts.drift import describe_changes, differences
 from treadle.errors import ArgumentError, StepError, TreadleError
 from treadle.execution.handles.arguments import Source, artifact_path
+from treadle.execution.handles.captured import function_attributes
 from treadle.execution.handles.context import StepContext
 from treadle.execution.handles.handle import Handle, recipe_text
-from treadle.execution.handles.step_function import check_captured, function_attributes
 from treadle.execution.step_spec import StepSpec
 
 
 class ConfigRecipe(NamedTuple):
     """`deps` are the identities by which `build_config` asks for the dependencies."""
 
+    name: str
     run: Callable[[Any], Any]
     build_config: Callable[[StepContext], Any]
     artifact_type: type[Artifact]
     deps: tuple[str, ...]
     runtime_args: Mapping[str, Any]
-    cells: Mapping[str, Any]
 
-    def text(self, name: str) -> str:
+    def text(self) -> str:
         """The canonical form of what bears identity."""
-        where = f"step {name!r}"
+        where = f"step {self.name!r}"
         attributes = {
             **function_attributes(f"{where}: run", self.run),
             "artifact_type": type_name(self.artifact_type),
-            "config": self._marked_config(name),
+            "config": self._marked_config(),
         }
         return recipe_text(where, attributes)
 
-    def _marked_config(self, name: str) -> Any:
+    def _marked_config(self) -> Any:
         """The config with marks for all that is known only when the step runs."""
         marks = {key: Mark(f"<ctx.runtime_arg({key!r})>") for key in self.runtime_args}
         paths = {identity: partial(Mark, f"<{identity}>") for identity in self.deps}
         ctx = StepContext(
-            Mark("<ctx.output_path>"), name, Mark("<ctx.fingerprint>"), Mark("<ctx.prefix>"), marks, paths
+            Mark("<ctx.output_path>"),
+            self.name,
+            Mark("<ctx.fingerprint>"),
+            Mark("<ctx.prefix>"),
+            marks,
+            paths,
         )
         try:
             return self.build_config(ctx)
@@ -48,14 +55,14 @@ class ConfigRecipe(NamedTuple):
             raise
         except Exception as error:
             raise ArgumentError(
-                f"step {name!r}: build_config failed when it was built with marks such as "
+                f"step {self.name!r}: build_config failed when it was built with marks such as "
                 f"'<ctx.output_path>' in place of what the context gives: {type(error).__name__}: {error}. "
                 "It may put what the context gives into the config, and leaves computing with it to run"
             ) from error
 
     def bind(self, handle: Handle[Any], deps: Sequence[StepSpec], prefix: str, hash_id: str) -> ConfigCall:
         """See `Recipe`."""
-        return ConfigCall(self, deps, handle.name, prefix, hash_id)
+        return ConfigCall(self, deps, handle.name, prefix, hash_id, handle.config_text)
 
 
 class Mark(str):
@@ -68,18 +75,28 @@ class Mark(str):
 
 
 class ConfigCall:
-    """A lowered `ArtifactStep`, the `fn` of its step: builds the config, runs, checks the artifact."""
+    """A lowered `ArtifactStep`, the `fn` of its step: builds the config, runs, checks the artifact.
 
-    __slots__ = ("deps", "hash_id", "name", "prefix", "recipe")
+    `text` is the canonical form of the recipe when the step was made.
+    """
+
+    __slots__ = ("deps", "hash_id", "name", "prefix", "recipe", "text")
 
     def __init__(
-        self, recipe: ConfigRecipe, deps: Sequence[StepSpec | Source], name: str, prefix: str, hash_id: str
+        self,
+        recipe: ConfigRecipe,
+        deps: Sequence[StepSpec | Source],
+        name: str,
+        prefix: str,
+        hash_id: str,
+        text: str,
     ) -> None:
         self.recipe = recipe
         self.deps = deps
         self.name = name
         self.prefix = prefix
         self.hash_id = hash_id
+        self.text = text
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -102,9 +119,10 @@ class ConfigCall:
         """Build the config and run; None stands for an artifact that has nothing but its path.
 
         Raises:
-            StepError: what `run` returned is of another type than was stated.
+            StepError: `build_config` or a captured variable is not what it was when the step was made, or
+                what `run` returned is of another type than was stated.
         """
-        check_captured(f"step {self.name!r}", self.recipe.run, self.recipe.cells)
+        self._check_recipe()
         value = self.recipe.run(self.config(path, artifact_path))
         expected = self.artifact_type
         if value is None:
@@ -116,10 +134,18 @@ class ConfigCall:
             )
         return value
 
+    def _check_recipe(self) -> None:
+        if (now := self.recipe.text()) != self.text:
+            changes = describe_changes(differences(json.loads(self.text), json.loads(now)))
+            raise StepError(
+                f"step {self.name!r}: build_config, or what run captures, gives another recipe now than when "
+                f"the step was made ({changes}): take what changes from the context, or make the step later"
+            )
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent elsewhere, it needs the places of its dependencies and not the graph above them."""
         sources = tuple(map(Source.of, self.deps))
-        return type(self), (self.recipe, sources, self.name, self.prefix, self.hash_id)
+        return type(self), (self.recipe, sources, self.name, self.prefix, self.hash_id, self.text)
 
 
 def _plain(name: str, artifact_type: type[Artifact], path: str) -> Artifact:

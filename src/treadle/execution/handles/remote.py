@@ -20,7 +20,7 @@ class Remote(Generic[R_co]):
         self.function = function
         self.resources = resources
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R_co:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> R_co:
         """What the function returns."""
         return self.function(*args, **kwargs)
 

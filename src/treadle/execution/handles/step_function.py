@@ -1,4 +1,4 @@
-"""The function of a step: which of its parameters bear identity, and what it takes from around it."""
+"""The function of a step: which of its parameters bear identity, and how a call is bound to them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import CellType, FunctionType, MethodType
-from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import Any
 
-from treadle.artifacts import fingerprint, type_name
-from treadle.errors import ArgumentError, IdentityError, StepError
+from treadle.artifacts import type_name
+from treadle.errors import ArgumentError
+from treadle.execution.handles.annotations import NoIdentity, parameter_kinds
 from treadle.execution.handles.context import StepContext
-
-T = TypeVar("T")
-NOTHING: Mapping[str, Any] = {}  # shared, since most steps have none; a proxy could not be pickled
-
-
-class NoIdentity:
-    """Marks an annotation whose argument is not part of the identity."""
-
-
-Runtime: TypeAlias = Annotated[T, NoIdentity]
-"""`Runtime[int]` is an int that does not change the result, such as a number of threads."""
 
 _PLAIN_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -60,8 +49,9 @@ class StepFunction:
     @classmethod
     def of(cls, function: Callable[..., Any]) -> StepFunction:
         """Read the kinds off the annotations."""
-        signature = inspect.signature(function)
-        kinds = {name: _kind(annotation) for name, annotation in _annotations(function).items()}
+        # What `update_wrapper` has a partial wrap has parameters that the partial has bound already.
+        signature = inspect.signature(function, follow_wrapped=not isinstance(function, partial))
+        kinds = parameter_kinds(function)
         chosen = {
             kind: frozenset(name for name in signature.parameters if kinds.get(name) is kind)
             for kind in (NoIdentity, StepContext)
@@ -128,83 +118,3 @@ def _imported(module: str, qualname: str) -> Any:
 def _target_of(module: str, qualname: str) -> StepFunction:
     importlib.import_module(module)
     return _imported(module, qualname).target  # type: ignore[no-any-return]
-
-
-def function_attributes(where: str, function: Any) -> dict[str, Any]:
-    """What tells a function from others made of the same source: captured and bound values, defaults.
-
-    Raises:
-        IdentityError: a captured variable has no value yet; the message begins with `where`.
-    """
-    if isinstance(function, partial):
-        bound = {"args": function.args, "keywords": function.keywords}
-        return {**function_attributes(where, function.func), "bound": bound}
-    if isinstance(function, MethodType):
-        return {"function": type_name(function.__func__), "self": function.__self__}
-    if not isinstance(function, FunctionType):
-        named = hasattr(function, "__qualname__")
-        return {"function": type_name(function)} if named else {"function": type(function), "self": function}
-    found: dict[str, Any] = {"function": type_name(function)}
-    if cells := captured(where, function):
-        found["captured"] = cells
-    if function.__defaults__ or function.__kwdefaults__:
-        found["defaults"] = [function.__defaults__, function.__kwdefaults__]
-    return found
-
-
-def captured(where: str, function: Any) -> Mapping[str, Any]:
-    """The variables that a function takes from the functions around it.
-
-    Raises:
-        IdentityError: one has no value yet; the message begins with `where`.
-    """
-    while isinstance(function, partial):
-        function = function.func
-    cells = getattr(function, "__closure__", None)
-    if not cells:
-        return NOTHING
-    names = function.__code__.co_freevars
-    return {name: _content(f"{where}: {name}", cell) for name, cell in zip(names, cells, strict=True)}
-
-
-def check_captured(where: str, function: Any, cells: Mapping[str, Any]) -> None:
-    """See that the captured variables are what they were when the step was made.
-
-    A step in a loop sees the loop's variable as it is later, and its identity has it as it was.
-
-    Raises:
-        StepError: one is another now.
-    """
-    for name, now in captured(where, function).items():
-        then = cells[name]
-        if now is not then and fingerprint(now) != fingerprint(then):
-            raise StepError(
-                f"{where}: the captured variable {name} was {then!r} when the step was made, "
-                f"and is {now!r} now; pass it as an argument"
-            )
-
-
-def _content(where: str, cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError as error:
-        raise IdentityError(
-            f"{where}: the captured variable has no value yet, so the step has no identity; "
-            "call the step after it is set, or pass it as an argument"
-        ) from error
-
-
-def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except (NameError, AttributeError):  # a name that only a type checker sees, or a local one
-        return getattr(function, "__annotations__", {})
-
-
-def _kind(annotation: Any) -> type | None:
-    if isinstance(annotation, str):
-        word = annotation.partition("[")[0].rpartition(".")[2]
-        return {"Runtime": NoIdentity, "StepContext": StepContext}.get(word)
-    if NoIdentity in getattr(annotation, "__metadata__", ()):
-        return NoIdentity
-    return StepContext if annotation is StepContext else None

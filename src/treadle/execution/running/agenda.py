@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+_LONGEST = 86_400.0  # no system waits for just any number of seconds
+
 
 class Agenda:
     """Calls with their times, by a clock that only moves forward, in seconds."""
@@ -24,8 +26,10 @@ class Agenda:
         heapq.heappush(self._entries, (self._clock() + seconds, next(self._numbers), call))
 
     def seconds_left(self) -> float | None:
-        """How long until something is due; None when there is nothing."""
-        return max(0.0, self._entries[0][0] - self._clock()) if self._entries else None
+        """How long to wait for what is due next, a day at most; None when there is nothing."""
+        if not self._entries:
+            return None
+        return min(max(0.0, self._entries[0][0] - self._clock()), _LONGEST)
 
     def call_due(self) -> None:
         """Make the calls whose time has come, in the order of their times."""

@@ -17,7 +17,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from treadle.artifacts import missing_record
-from treadle.errors import StepError, StepTimeoutError
+from treadle.errors import DependencyRebuiltError, StepError, StepTimeoutError
 from treadle.execution.blame import describe
 from treadle.execution.drift import describe_drift
 from treadle.execution.freshness import OnDrift, Plan, look
@@ -39,6 +39,7 @@ from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
 from treadle.execution.running.execute import Served, Tried
 from treadle.execution.running.feed import PART, Feed, Part
+from treadle.execution.running.inside import begin_wait, end_wait
 from treadle.execution.running.jobs import Jobs
 from treadle.execution.running.journal import Journal
 from treadle.execution.running.presence import Presence
@@ -49,7 +50,7 @@ from treadle.execution.running.verdict import Again, GiveUp, judge
 from treadle.execution.running.watch import Outbox
 from treadle.execution.step_spec import StepSpec
 from treadle.fray import Client, stop_requested
-from treadle.kernel import Failed, Skipped
+from treadle.kernel import Failed, Skipped, add_note
 from treadle.storage.ledger import Held, Owner
 
 _LOOK_AHEAD = 2 * PART
@@ -105,18 +106,16 @@ class Drive:
 
         Raises:
             StepError: this run is part of a step that was asked to stop, so that steps are left.
-            BaseException: what a stream of steps raised, or what is wrong with a step in it.
+            BaseException: what a stream of steps raised, what is wrong with a step in it, or what broke
+                the loop; running steps were asked to stop and have ended.
         """
         clock = time.perf_counter()
         self._report = report
         self._ends = Ends(report, KEPT if self._feed is not None else None)
-        self._work_off()
-        if self._stopping():
-            self._stop()
-        else:
-            self._skip_rest()
+        self._guarded(self._work_off)
+        self._guarded(self._stop if self._stopping() else self._skip_rest)
         results = self._ends.results(self._order)
-        self._journal.end(results.counts)
+        self._guarded(partial(self._journal.end, results.counts))
         report(RunEnded(results.counts, time.perf_counter() - clock))
         if self._broken is not None:
             raise self._broken
@@ -130,6 +129,16 @@ class Drive:
         self._post(lambda: None)
 
     # The loop
+
+    def _guarded(self, call: Callable[[], object]) -> None:
+        """Call it; the first thing that broke is raised at the end, when what runs has been stopped."""
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised by `run`
+            if self._broken is None:
+                self._broken = error
+            else:
+                add_note(self._broken, f"and while the run was stopped because of it: {describe(error)}")
 
     def _post(self, call: Callable[[], object]) -> None:
         """From any thread: let the loop make this call."""
@@ -172,6 +181,8 @@ class Drive:
 
     def _take_in(self, part: Part) -> None:
         self._asked = False
+        if self._feed is None:  # it comes too late
+            return
         if isinstance(part, BaseException):
             self._broken = part
         elif part is None:
@@ -198,6 +209,12 @@ class Drive:
             self._asked = True
             self._feed.ask()
 
+    def _stop_feed(self) -> None:
+        """Nothing new is to start, so nothing more needs to come."""
+        if self._feed is not None:
+            self._feed.stop()
+            self._feed = None
+
     def _admit(self, graph: StepGraph, plan: Plan) -> None:
         needs = self._units.add(graph, plan)
         names = {key: graph.steps[key].name for key in needs}
@@ -205,10 +222,10 @@ class Drive:
         weight = weights(names, known)
         left = remaining(needs, weight)
         self._ready.add({key: graph.steps[key] for key in needs}, needs, left)
-        self._journal.begin({str(step.output_path_prefix) for step in graph.steps.values()})
+        self._journal.begin({str(graph.steps[key].output_path_prefix) for key in needs})
         cached = [key for key in plan.done if key not in self._ends]
         path = critical_path(needs, left) if known else ()
-        told = labels({key: graph.steps[key] for key in needs})
+        told = labels(graph.steps) if needs else {}
         self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path, told))
         for key, drift in plan.drifted.items():
             if self._options.on_drift == "warn":
@@ -225,6 +242,7 @@ class Drive:
             self._ready.give(unit.key)
             self._fail(unit, missing_record(gone))
             return
+        end_wait(unit.step)
         if unit.looks == 0:
             self._report(StepStarted(unit.key, unit.step.name, unit.attempt))
         try:
@@ -255,6 +273,11 @@ class Drive:
     def _wait(self, unit: Unit, owner: Owner) -> None:
         if unit.looks == 0:
             self._report(StepWaiting(unit.key, unit.step.name, owner))
+        try:
+            begin_wait(unit.step)
+        except StepError as error:
+            self._fail(unit, error)
+            return
         delay = min(_FIRST_LOOK * 2**unit.looks, _LONGEST_WAIT)
         unit.looks += 1
         self._start_later(unit, delay)
@@ -266,6 +289,9 @@ class Drive:
             unit.losses += 1
         else:
             unit.attempt += 1
+        if isinstance(again.error, DependencyRebuiltError):
+            unit.builds.update(again.error.builds)
+            self._presence.forget(unit.builds)
         self._report(StepRetrying(unit.key, unit.step.name, unit.attempt, again.delay, again.error))
         self._start_later(unit, again.delay)
 
@@ -281,6 +307,8 @@ class Drive:
         self, unit: Unit, error: BaseException, started: datetime | None = None, seconds: float = 0.0
     ) -> None:
         self._failed.append(unit.key)
+        if self._is_over():
+            self._stop_feed()
         self._ready.frontier.lose(unit.key)
         if started is None or isinstance(error, StepTimeoutError):  # else the attempt itself has noted it
             self._journal.note([unit], "failed", [describe(error)])
@@ -298,12 +326,13 @@ class Drive:
             self._ends.skipped(unit.step, outcome)
 
     def _stop(self) -> None:
-        if self._feed is not None:
-            self._feed.stop()
+        self._stop_feed()
         self._report(RunStopping(tuple(unit.step.name for unit in self._jobs.units())))
         self._report.send()
         self._jobs.stop()
         left = [unit for unit in self._units.units() if unit.key not in self._ends]
+        for unit in left:
+            end_wait(unit.step)
         self._journal.note(left, "cancelled", ["the run was stopped before it began"] * len(left))
 
 

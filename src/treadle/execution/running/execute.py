@@ -4,20 +4,24 @@
 2. claim the step: it has one owner, among threads, processes and machines
 3. when somebody committed a build since the plan was made, see whether it serves
 4. run `fn(folder)` in an empty folder of this attempt
-5. list and hash the files
-6. commit: the folder becomes the output and the record stands, both or neither
-7. give back the folder and the claim
+5. see that what it needs was not built anew while it ran
+6. list and hash the files
+7. commit: the folder becomes the output and the record stands, both or neither
+8. give back the folder and the claim
 
-An attempt that finds another owner ends at 2 and says so. One that loses its claim on the way, because
-this process was paused or cut off for long, is asked to stop, and cannot commit.
+An attempt that finds another owner ends at 2 and says so. One that fails at 5 is lost, and made again. One
+that loses its claim on the way, because this process was paused or cut off for long, is asked to stop, and
+cannot commit.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -30,14 +34,16 @@ from treadle.artifacts import (
     Store,
     code_hash,
     encode_value,
+    heads,
     is_url,
     open_store,
     type_name,
 )
 from treadle.artifacts.logs import keep_log, log_file
 from treadle.artifacts.provenance import capture
+from treadle.artifacts.version import is_dev
 from treadle.artifacts.workplace import WorkFolder
-from treadle.errors import ArtifactError, LeaseLostError, StepError
+from treadle.errors import ArtifactError, DependencyRebuiltError, LeaseLostError, StepError
 from treadle.execution.blame import describe
 from treadle.execution.freshness import built_from, standing
 from treadle.execution.running.hold import Hold
@@ -47,6 +53,9 @@ from treadle.execution.step_spec import StepSpec
 from treadle.fray import stop_requested
 from treadle.kernel import Cached, Done, Failed, Unwind, add_note
 from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, Held
+
+_SHORT = 0.01
+"""Seconds; a look at the dependencies takes a fiftieth of it."""
 
 
 class Task(NamedTuple):
@@ -137,6 +146,7 @@ def _build(task: Task, store: Store, claim: Claim, hold: Hold) -> RecordHead:
 def _make(task: Task, store: Store, claim: Claim, work: WorkFolder, started: str, clock: float) -> RecordHead:
     step = task.step
     value = _call(task, store, work.path)
+    _check_deps(task, time.perf_counter() - clock)
     files = () if step.source else work.files()
     head = RecordHead(
         build=secrets.token_hex(16),
@@ -164,7 +174,47 @@ def _call(task: Task, store: Store, work: str) -> object:
         unwind.push(keep_log, store.prefix, place, task.run, task.attempt)
         log = log_file(store.prefix, place, task.run, task.attempt)
         with step_log(log, step.name, task.attempt), inside(step):
-            return step.fn(work)
+            return _in_this_process(step.fn, work)
+
+
+def _in_this_process(fn: Callable[[str], object], work: str) -> object:
+    """Call it. A child that it forked ends here: the folder and the claim are those of the parent."""
+    parent, code = os.getpid(), 0
+    try:
+        return fn(work)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        raise
+    except BaseException:
+        code = 1
+        if os.getpid() != parent:
+            traceback.print_exc()
+        raise
+    finally:
+        if os.getpid() != parent:
+            os._exit(code)
+
+
+def _check_deps(task: Task, seconds: float) -> None:
+    """See that what the body read, in so many seconds, is of the builds that the record will name.
+
+    The look takes longer than a short step, so after a short one only at what every run builds anew.
+
+    Raises:
+        DependencyRebuiltError: a dependency has another build by now, so the body may have read some of each.
+    """
+    is_short = seconds < _SHORT
+    read = (dep for dep in task.step.deps if dep.id in task.builds)
+    deps = {dep.output_path: dep for dep in read if not is_short or is_dev(dep.version)}
+    if not deps:
+        return
+    found = heads((str(dep.output_path_prefix), path) for path, dep in deps.items())
+    present = {deps[path].id: head.build for path, (_, head) in found.items()}
+    changed = [dep.id for dep in deps.values() if present.get(dep.id) != task.builds[dep.id]]
+    if changed:
+        for prefix in {str(dep.output_path_prefix) for dep in deps.values()}:
+            open_store(prefix).refresh()  # the next attempt reads the values of these builds, or newer ones
+        raise DependencyRebuiltError(task.step.id, changed, present)
 
 
 def _body(task: Task, value: object, work: str) -> RecordBody:
@@ -185,7 +235,7 @@ def _body(task: Task, value: object, work: str) -> RecordBody:
 
 def _kept(step: StepSpec, value: object, work: str) -> Json:
     try:
-        return encode_value(value, work)
+        return encode_value(value, work, str(step.output_path_prefix))
     except ArtifactError as error:
         raise ArtifactError(f"step {step.id} returned what cannot be kept: {error}") from error
 
@@ -207,7 +257,7 @@ def _note(task: Task, claim: Claim, started: str, clock: float, error: BaseExcep
 def _word(error: BaseException | None) -> AttemptOutcome:
     if error is None:
         return "done"
-    if isinstance(error, LeaseLostError):
+    if isinstance(error, LeaseLostError | DependencyRebuiltError):
         return "lost"
     return "cancelled" if stop_requested() else "failed"
 

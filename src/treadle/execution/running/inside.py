@@ -1,10 +1,12 @@
 """Which steps are being built around the code that runs here.
 
-A step that runs itself, directly or through a run inside a run, would wait for its own lease for ever.
+A step that runs itself, directly or through a run inside a run, would wait for its own lease for ever. So
+would two steps of this process that run each other: each has what the other waits for.
 """
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar, Token
 
 from treadle.errors import StepError
@@ -22,6 +24,41 @@ def check_outside(step: StepSpec) -> None:
             f"step {step.id} is run from inside itself, and would wait for itself for ever; "
             "take it out of what its function runs"
         )
+
+
+def begin_wait(step: StepSpec) -> None:
+    """The bodies around the caller wait from now on for the owner of the step.
+
+    Raises:
+        StepError: the body of the step waits for one of them, perhaps by way of others: it would be for ever.
+    """
+    around = {body.output_path for body in _AROUND.get() if body.runs}
+    with _lock:
+        if circle := around & _waited_for(step.output_path):
+            raise StepError(
+                f"step {step.id} is run from inside {min(circle)}, and waits for that itself: each would "
+                "wait for the other for ever; take one out of what the function of the other runs"
+            )
+        for place in around:
+            _waits.setdefault(place, set()).add(step.output_path)
+
+
+def end_wait(step: StepSpec) -> None:
+    """The bodies around the caller do not wait for the owner of the step any more."""
+    with _lock:
+        for body in _AROUND.get():
+            _waits.get(body.output_path, set()).discard(step.output_path)
+
+
+def _waited_for(place: str) -> set[str]:
+    """What the body of that place waits for, near or far."""
+    reached: set[str] = set()
+    stack = list(_waits.get(place, ()))
+    while stack:
+        if (each := stack.pop()) not in reached:
+            reached.add(each)
+            stack.extend(_waits.get(each, ()))
+    return reached
 
 
 class inside:  # noqa: N801 - read as a word: `with inside(step):`
@@ -43,6 +80,11 @@ class inside:  # noqa: N801 - read as a word: `with inside(step):`
     def __exit__(self, *_: object) -> None:
         self.runs = False  # a copy of the context may live on, in a thread that the body has started
         _AROUND.reset(self._token)
+        with _lock:
+            _waits.pop(self.output_path, None)
 
 
 _AROUND: ContextVar[tuple[inside, ...]] = ContextVar("treadle bodies around", default=())
+_waits: dict[str, set[str]] = {}
+"""Output path of a body that runs -> those of the steps whose owners it waits for."""
+_lock = threading.Lock()

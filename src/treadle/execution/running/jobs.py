@@ -66,8 +66,10 @@ class Jobs:
         """Ask all to stop, and wait until they have; one that had not begun has no end."""
         for _, job in self._running.values():
             job.terminate()
-        for unit, job in tuple(self._running.values()):
-            if job.wait() is not JobStatus.STOPPED:
+        running = tuple(self._running.values())
+        ends = [job.wait() for _, job in running]  # all, before anything can break
+        for (unit, job), end in zip(running, ends, strict=True):
+            if end is not JobStatus.STOPPED:
                 self._come_back(unit, job)
 
     def _come_back(self, unit: Unit, job: JobHandle[Tried]) -> None:

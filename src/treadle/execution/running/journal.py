@@ -25,7 +25,7 @@ class Journal:
         self._began: dict[str, str] = {}
 
     def begin(self, prefixes: Iterable[str]) -> None:
-        """The run has steps in these stores."""
+        """The run has steps to run in these stores; one of which nothing has to run may be read-only."""
         for prefix in prefixes:
             if prefix not in self._began:
                 self._began[prefix] = _now()

@@ -35,6 +35,11 @@ class Presence:
         if len(self._seen) > _KEPT:
             self._seen.popitem(last=False)
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Others have built some of these steps anew: what was seen of them does not hold any more."""
+        for key in keys:
+            self._seen.pop(key, None)
+
     def gone(self, keys: Iterable[str]) -> str | None:
         """The output path of one of these steps that was done and has lost files."""
         seen = (self._seen[key] for key in keys if key in self._seen)

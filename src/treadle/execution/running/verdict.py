@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from treadle.errors import LeaseLostError, StepTimeoutError, WorkerLostError
+from treadle.errors import DependencyRebuiltError, LeaseLostError, StepTimeoutError, WorkerLostError
 from treadle.execution.retry import NEVER
 from treadle.execution.running.execute import Broken, Served, Tried
 from treadle.execution.running.unfinished import Unit
 from treadle.storage.ledger import Held
 
-_LOST = (LeaseLostError, WorkerLostError)
+_LOST = (LeaseLostError, WorkerLostError, DependencyRebuiltError)
 
 
 @dataclass(frozen=True, slots=True)

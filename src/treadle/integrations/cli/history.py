@@ -10,7 +10,8 @@ from rich.text import Text
 from treadle.artifacts import Store
 from treadle.errors import ArgumentError
 from treadle.integrations.cli.console import command, say, table, took, when
-from treadle.integrations.cli.lookup import Known, StoreOption, find_step, opened
+from treadle.integrations.cli.known import Known
+from treadle.integrations.cli.lookup import StoreOption, find_step, opened
 from treadle.storage.ledger import AttemptNote, RunNote
 
 _STYLES: Mapping[str, str] = {
@@ -46,7 +47,11 @@ def _tell_runs(store: Store, limit: int, named: str | None) -> None:
     if not runs:
         say(f"no run in {store.prefix} yet; next: {command('run', 'TARGET', store=named)}")
         return
-    table(("run", "when", "time", "host", "steps", "command"), map(_run, runs), right=("time",))
+    columns: tuple[str, ...] = ("run", "when", "time", "host", "steps", "command")
+    rows = [_run(each) for each in runs]
+    if len({each.host for each in runs}) == 1:
+        columns, rows = (*columns[:3], *columns[4:]), [(*row[:3], *row[4:]) for row in rows]
+    table(columns, rows, right=("time",))
     say(f"next: what the store has: {command('ls', store=named)}")
 
 
@@ -54,7 +59,7 @@ def _run(note: RunNote) -> tuple[str, ...]:
     counts = ", ".join(f"{count:,} {word}" for word, count in note.counts.items() if count)
     return (
         note.run,
-        when(note.started),
+        when(note.started)[:16],
         took(_seconds(note)) if note.ended else "",
         note.host,
         counts if note.ended else "not ended",

@@ -14,7 +14,9 @@ from treadle.artifacts import Store
 from treadle.artifacts.logs import read_log
 from treadle.errors import ArgumentError
 from treadle.integrations.cli.console import command, took, warn, when
-from treadle.integrations.cli.lookup import Known, StoreOption, find_step, opened, owner_of
+from treadle.integrations.cli.known import Known, labels_in
+from treadle.integrations.cli.lookup import StoreOption, find_steps, opened, owner_of
+from treadle.integrations.progress.state import called
 from treadle.storage.ledger import AttemptNote
 
 _TAG = re.compile(r"^(?P<time>\S+)Z .*?#(?P<attempt>\d+) \w+ \| ")
@@ -30,7 +32,7 @@ def logs(
     follow: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print what a step printed and logged, in all its attempts.
+    """Print what a step printed and logged, in all its attempts, and the traceback of what failed.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def logs(
         Go on as long as somebody is at work on the step.
     """
     place = opened(store)
-    found = find_step(place, step, logged=True)
+    found = _chosen_step(place, step)
     since = "" if attempt is None else _start_of(place, found, attempt)
     text = read_log(place.prefix, found.place)
     seen = text.rfind("\n") + 1
@@ -52,6 +54,17 @@ def logs(
     if not written:
         warn(f"{found.id} printed nothing")
     _tell_end(place, found, store)
+
+
+def _chosen_step(store: Store, step: str) -> Known:
+    """The step that is meant; told in a line of its own where that was not said by the whole id."""
+    several = find_steps(store, step, logged=True)
+    found = max(several, key=lambda each: each.time)
+    if found.id != step:
+        named = several if len(several) > 1 else find_steps(store, found.name, logged=True)
+        of = f", the latest of {len(several):,} steps of that name" if len(several) > 1 else ""
+        warn(f"log of {called(found.id, labels_in(store, named).get(found.place, ''))}{of}")
+    return found
 
 
 def _start_of(store: Store, step: Known, attempt: int) -> str:

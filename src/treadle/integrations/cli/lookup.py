@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from treadle.artifacts import RecordHead, Store, find_prefix, is_url, open_store
+from treadle.artifacts import Store, find_prefix, is_url, open_store
 from treadle.artifacts.logs import log_file
-from treadle.artifacts.survey import Standing, standing_at, standing_builds
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.integrations.cli.console import command
-from treadle.storage.ledger import AttemptNote, Owner
+from treadle.integrations.cli.known import Known, called_apart, id_and_name, known_at, known_steps
+from treadle.storage.ledger import Owner
 from treadle.storage.ledger.process import is_gone
 
 StoreOption: TypeAlias = Annotated[
@@ -30,35 +30,6 @@ StoreOption: TypeAlias = Annotated[
 
 _NAMED = 20
 _SHOWN = 10
-_DIGITS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A step that the store knows: its standing build, if it has one, and the last attempt at it, if any.
-
-    `damage` says why the record of the build cannot be read; `printed` is when it last wrote to its log.
-    """
-
-    place: str
-    id: str
-    name: str
-    number: int = 0
-    head: RecordHead | None = None
-    damage: str = ""
-    attempt: AttemptNote | None = None
-    printed: str = ""
-
-    @property
-    def time(self) -> str:
-        """When it was last worked on; ISO 8601 in UTC."""
-        built = self.head.started if self.head is not None else ""
-        return max(built, self.attempt.started if self.attempt is not None else "", self.printed)
-
-    @property
-    def is_built(self) -> bool:
-        """Whether a build of it stands."""
-        return self.head is not None or bool(self.damage)
 
 
 def opened(store: str | None) -> Store:
@@ -81,29 +52,6 @@ def named(prefix: str) -> str | None:
     return None if prefix == find_prefix() else prefix
 
 
-def known_steps(store: Store) -> list[Known]:
-    """Every step that was ever built or attempted, sorted by place."""
-    last_attempts: dict[str, AttemptNote] = {}
-    for note in store.ledger.attempts():
-        last_attempts.setdefault(note.place, note)
-    return _known(standing_builds(store), last_attempts)
-
-
-def _known_at(store: Store, places: Collection[str]) -> list[Known]:
-    return _known(standing_at(store, places), store.ledger.last_attempts(places))
-
-
-def _known(builds: Iterable[Standing], last_attempts: Mapping[str, AttemptNote]) -> list[Known]:
-    found: dict[str, Known] = {}
-    for each in builds:
-        last = last_attempts.get(each.place)
-        step_id, name = _called(each.place, each.head, last)
-        found[each.place] = Known(each.place, step_id, name, each.number, each.head, each.damage, last)
-    for place, note in last_attempts.items():
-        found.setdefault(place, Known(place, note.step_id, note.name, attempt=note))
-    return [found[place] for place in sorted(found)]
-
-
 def owner_of(store: Store, place: str) -> Owner | None:
     """Who has the lease of that place; nobody when that is a process of this machine which is gone."""
     owner = store.ledger.owners([place]).get(place)
@@ -113,14 +61,20 @@ def owner_of(store: Store, place: str) -> Owner | None:
 def find_step(store: Store, step: str, *, built: bool = False, logged: bool = False) -> Known:
     """The step that `step` means; with `built`, it must have a build that stands.
 
-    With `logged`, also one that is at work for the first time, of which there is only what it printed.
+    With `logged`, also one of which there is only what it printed.
 
     Raises:
         UnknownNameError: the store knows no such step.
         ArgumentError: several are meant, or it is not built.
     """
+    return max(find_steps(store, step, built=built, logged=logged), key=lambda each: each.time)
+
+
+def find_steps(store: Store, step: str, *, built: bool = False, logged: bool = False) -> list[Known]:
+    """All steps of the name `step`, else the one that it means; otherwise as `find_step`."""
     places = _places_called(store, step)
-    known = _known_at(store, places | set(store.ledger.places_of(step)))
+    owners = dict(store.ledger.leases())
+    known = known_at(store, places | set(store.ledger.places_of(step)), owners)
     if logged:
         known = _with_logs(store, step, known)
     found = _matching(known, step, places)
@@ -134,8 +88,8 @@ def find_step(store: Store, step: str, *, built: bool = False, logged: bool = Fa
     if built:
         found = [each for each in found if each.is_built]
     if len(found) > 1 and {each.name for each in found} != {step}:
-        raise ambiguous(step, [_told(each, found) for each in found])
-    return max(found, key=lambda each: each.time)
+        raise ambiguous(step, called_apart(store, found))
+    return found
 
 
 def ambiguous(step: str, found: list[str]) -> ArgumentError:
@@ -165,24 +119,10 @@ def _with_logs(store: Store, step: str, known: list[Known]) -> list[Known]:
     for name in {step, step.rpartition("-")[0], step.rpartition("@")[0], step.rpartition("/")[0]} - {""}:
         for path in Path(log_file(store.prefix, name, "", 0)).with_suffix("").glob("*.log"):
             place = f"{name}/{path.stem}"
-            seen = found.get(place) or Known(place, *_called(place, None, None))
+            seen = found.get(place) or Known(place, *id_and_name(place))
             printed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
             found[place] = replace(seen, printed=printed)
     return [found[place] for place in sorted(found)]
-
-
-def _called(place: str, head: RecordHead | None, note: AttemptNote | None) -> tuple[str, str]:
-    """Id and name; of a record that cannot be read, what the place says."""
-    if head is not None:
-        return head.step_id, head.name
-    if note is not None:
-        return note.step_id, note.name
-    name, _, last = place.rpartition("/")
-    return (f"{name}-{last[:12]}" if len(last) == _DIGITS else f"{name}@{last}"), name
-
-
-def _told(each: Known, found: list[Known]) -> str:
-    return each.place if [other.id for other in found].count(each.id) > 1 else each.id
 
 
 def _nearest(step: str, known: list[Known]) -> list[str]:
@@ -194,6 +134,12 @@ def _nearest(step: str, known: list[Known]) -> list[str]:
 
 
 def _not_built(step: Known, store: Store) -> ArgumentError:
+    if step.at_work is not None:
+        follow = command("logs", step.id, "--follow", store=named(store.prefix))
+        return ArgumentError(
+            f"step {step.id}: no build of it stands yet; at work on it: {step.at_work.describe()}\n"
+            f"  what it prints: {follow}"
+        )
     note = step.attempt
     last = f"; its last attempt {note.outcome}: {note.reason}" if note and note.reason else ""
     logs = command("logs", step.id, store=named(store.prefix))

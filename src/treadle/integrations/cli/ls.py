@@ -11,11 +11,11 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from treadle.artifacts import Store, is_url
+from treadle.errors import ArgumentError
 from treadle.integrations.cli.console import command, counted, say, say_json, size, table, took, when
-from treadle.integrations.cli.lookup import Known, StoreOption, known_steps, opened
+from treadle.integrations.cli.known import Known, known_steps, labels_in
+from treadle.integrations.cli.lookup import StoreOption, opened
 from treadle.integrations.progress.summary import label
-from treadle.storage.ledger import Owner
-from treadle.storage.ledger.process import is_gone
 
 
 class State(Enum):
@@ -49,6 +49,8 @@ def ls(
     /,
     *,
     failed: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    all: Annotated[bool, Parameter(negative="", show_default=False)] = False,  # noqa: A002 - as in the command
+    limit: int | None = None,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     store: StoreOption = None,
 ) -> None:
@@ -60,31 +62,49 @@ def ls(
         Only steps whose name or id fits, such as 'tok*'.
     failed
         Only steps whose last attempt failed, or whose record is damaged.
+    all
+        Also those that were forgotten, or removed.
+    limit
+        How many at most.
     json
         As JSON, for programs.
     """
+    if limit is not None and limit < 1:
+        raise ArgumentError(f"--limit: expected a whole number of at least 1, got {limit}")
     place = opened(store)
     known = [each for each in known_steps(place) if _fits(each, pattern)]
-    owners = place.ledger.owners(each.place for each in known)
-    rows = [(each, state) for each in known if (state := _state(place, each, owners)) is not None]
+    rows = [(each, state) for each in known if (state := _state(place, each)) is not None]
     if failed:
         rows = [row for row in rows if row[1] in _FAILED]
-    rows.sort(key=lambda row: row[0].id)
-    rows.sort(key=lambda row: row[0].time, reverse=True)
+    listed = [row for row in rows if all or row[1] is not State.FORGOTTEN]
+    listed.sort(key=lambda row: row[0].id)
+    listed.sort(key=lambda row: row[0].time, reverse=True)
     if json:
-        say_json([_as_json(place, each, state) for each, state in rows])
+        say_json([_as_json(place, each, state) for each, state in listed[:limit]])
+        return
+    if listed:
+        _tell(place, listed[:limit], len(listed))
+    if hidden := len(rows) - len(listed):
+        again = (pattern,) if pattern is not None else ()
+        say(f"{hidden:,} more forgotten or removed: {command('ls', *again, '--all', store=store)}", "dim")
+    if listed:
+        first, state = listed[0]
+        word = "logs" if state in _FAILED or first.head is None else "show"
+        say(f"next: {command(word, first.id, store=store)}")
     else:
-        _tell(place, rows, pattern, store, failed=failed)
+        what = " that failed" if failed else ""
+        fits = f" that fits {pattern!r}" if pattern is not None else ""
+        say(f"no step{what}{fits} in {place.prefix}; next: {command('run', 'TARGET', store=store)}")
 
 
 def _fits(step: Known, pattern: str | None) -> bool:
     return pattern is None or fnmatchcase(step.name, pattern) or fnmatchcase(step.id, pattern)
 
 
-def _state(store: Store, step: Known, owners: Mapping[str, Owner]) -> State | None:
+def _state(store: Store, step: Known) -> State | None:
     """None for a step that was only ever skipped."""
-    if step.place in owners:
-        return State.LOST if is_gone(owners[step.place]) else State.RUNNING
+    if step.owner is not None:
+        return State.LOST if step.at_work is None else State.RUNNING
     if step.damage:
         return State.DAMAGED
     outcome = step.attempt.outcome if step.attempt is not None else "done"
@@ -98,27 +118,23 @@ def _state(store: Store, step: Known, owners: Mapping[str, Owner]) -> State | No
     return State.DONE if stands else State.GONE
 
 
-def _tell(
-    store: Store, rows: list[tuple[Known, State]], pattern: str | None, named: str | None, *, failed: bool
-) -> None:
-    if not rows:
-        what = " that failed" if failed else ""
-        fits = f" that fits {pattern!r}" if pattern is not None else ""
-        say(f"no step{what}{fits} in {store.prefix}; next: {command('run', 'TARGET', store=named)}")
-        return
-    columns = ("step", "when", "time", "files", "size", "state")
-    table(columns, (_row(each, state) for each, state in rows), right=("time", "files", "size"))
-    total = sum(file.bytes for each, _ in rows if each.head is not None for file in each.head.files)
-    say(f"{counted(len(rows), 'step')}, {size(total)}, in {store.prefix}")
-    first, state = rows[0]
-    word = "logs" if state in _FAILED or first.head is None else "show"
-    say(f"next: {command(word, first.id, store=named)}")
+def _tell(store: Store, shown: list[tuple[Known, State]], count: int) -> None:
+    told = labels_in(store, [each for each, _ in shown])
+    cells = [_row(each, state, told.get(each.place, "")) for each, state in shown]
+    columns: tuple[str, ...] = ("step", "arguments", "when", "time", "files", "size", "state")
+    if not told:  # all names differ, or there are too many
+        columns, cells = (columns[0], *columns[2:]), [(row[0], *row[2:]) for row in cells]
+    table(columns, cells, right=("time", "files", "size"))
+    total = sum(file.bytes for each, _ in shown if each.head is not None for file in each.head.files)
+    of = f" of {count:,}" if count > len(shown) else ""
+    say(f"{counted(len(shown), 'step')}{of}, {size(total)}, in {store.prefix}")
 
 
-def _row(step: Known, state: State) -> tuple[str | Text, ...]:
+def _row(step: Known, state: State, told: str) -> tuple[str | Text, ...]:
     files = step.head.files if step.head is not None else ()
     return (
         label(step.id, step.name),
+        Text(told, style="dim"),
         when(step.time)[:16],
         took(_seconds(step)),
         f"{len(files):,}" if step.head is not None else "",

@@ -79,12 +79,10 @@ def _tell_steps(made: RunPlan) -> None:
     if len(shown) > _ROWS:
         shown = tuple(each for each in shown if each.state is not StepState.CACHED)[:_ROWS]
     on_path = frozenset(made.critical_path)
-    columns, rows = (
-        ("", "step", "arguments", "state", "time", "reason"),
-        [_row(each, each.id in on_path) for each in shown],
-    )
+    rows = [_row(each, each.id in on_path) for each in shown]
+    columns: tuple[str, ...] = ("", "step", "arguments", "state", "time", "reason")
     if not any(each.label for each in shown):  # all names differ
-        columns, rows = columns[:2] + columns[3:], [row[:2] + row[3:] for row in rows]
+        columns, rows = (*columns[:2], *columns[3:]), [(*row[:2], *row[3:]) for row in rows]
     table(columns, rows, right=("time",))
     if (more := len(made.steps) - len(shown)) > 0:
         say(f"and {more:,} more; all of them: --json", "dim")

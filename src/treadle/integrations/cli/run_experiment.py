@@ -43,7 +43,10 @@ def _failed(target: str, options: Running, error: StepsFailedError) -> StepError
         failed = [key for key, each in results.outcomes.items() if isinstance(each.outcome, Failed)]
         for key in failed[:_NAMED]:
             store = named(results.outcomes[key].prefix)
-            told.add_note(f"what it printed: {command('logs', key, store=store)}")
+            told.add_note(f"the traceback, and what it printed: {command('logs', key, store=store)}")
+        if (more := len(failed) - _NAMED) > 0:
+            store = named(results.outcomes[failed[0]].prefix)
+            told.add_note(f"{more:,} more failed: {command('ls', '--failed', store=store)}")
         if failed:
             told.add_note(f"why it ran: {command('why', target, failed[0], *options.lowering().words())}")
         told.add_note(f"to try again: {command('run', target, *options.words())}")

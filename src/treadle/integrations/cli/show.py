@@ -9,7 +9,9 @@ from treadle.artifacts import FileEntry, Record, Store
 from treadle.artifacts.drift import differences
 from treadle.errors import ArtifactError
 from treadle.integrations.cli.console import command, counted, say, size, took, when
-from treadle.integrations.cli.lookup import Known, StoreOption, find_step, opened
+from treadle.integrations.cli.known import Known, labels_in
+from treadle.integrations.cli.lookup import StoreOption, find_steps, opened
+from treadle.integrations.progress.state import called
 
 _LINES = 20
 _TEXT = 2_000
@@ -25,21 +27,24 @@ def show(step: str, /, *, store: StoreOption = None) -> None:
         The step: its id, its name, how its id begins, or its place.
     """
     place = opened(store)
-    found = find_step(place, step, built=True)
+    several = find_steps(place, step, built=True)
+    found = max(several, key=lambda each: each.time)
     if found.damage:
         raise ArtifactError(found.damage)
     output = place.output_path(found.place)
     record = place.record(output)
     if record is None:
         raise ArtifactError(f"{output}: its build was withdrawn a moment ago; look again")
-    for name, text in _parts(place, found, record):
+    told = labels_in(place, several).get(found.place, "")
+    for name, text in (("step", called(found.id, told)), *_parts(place, found, record)):
         say(f"{name:{_WIDTH}}{text}")
+    if len(several) > 1:
+        say(f"the latest of {len(several):,} steps of that name: {command('ls', found.name, store=store)}")
     say(f"next: {command('history', found.id, store=store)}, or {command('logs', found.id, store=store)}")
 
 
 def _parts(store: Store, step: Known, record: Record) -> Iterator[tuple[str, str]]:
     head, body = record.head, record.body
-    yield "step", head.step_id
     yield "build", f"{record.number} ({head.build[:12]})"
     yield "output", store.folder(store.output_path(step.place), head)
     yield "value", _cut(told(body.value))
@@ -56,7 +61,9 @@ def _parts(store: Store, step: Known, record: Record) -> Iterator[tuple[str, str
         yield "commit", body.commit + (f", with uncommitted changes {body.dirty[:12]}" if body.dirty else "")
     if body.lock:
         yield "lock file", f"sha256 {body.lock[:12]}"
-    if step.attempt is not None and step.attempt.outcome not in ("done", "skipped"):
+    if step.at_work is not None:
+        yield "since", f"at work on it again: {step.at_work.describe()}"
+    elif step.attempt is not None and step.attempt.outcome not in ("done", "skipped"):
         yield "since", f"its last attempt, {when(step.attempt.started)}, {step.attempt.outcome}"
 
 

@@ -8,9 +8,11 @@ from treadle.errors import UnknownNameError
 from treadle.execution import VersionsUnused
 from treadle.execution.freshness import OnDrift, Plan, look
 from treadle.execution.graph import StepGraph, gather
+from treadle.execution.labels import labels
 from treadle.experiment.run import lowered
 from treadle.integrations.cli.lookup import ambiguous
 from treadle.integrations.cli.options import Lowering, load, tell_unused
+from treadle.integrations.progress.state import called
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Looked:
         if not found:
             raise UnknownNameError("step", step, {each.name for each in steps.values()})
         if len(found) > 1:
-            raise ambiguous(step, found)
+            told = labels({key: steps[key] for key in found})
+            raise ambiguous(step, [called(key, told.get(key, "")) for key in found])
         return found[0]
 
 

@@ -1,5 +1,6 @@
-"""Rows as aligned columns that fit a width: what is too long folds at spaces and after `/`, in the middle of a
-word only where one word alone is too long.
+"""Rows as aligned columns that fit a width.
+
+What is too long folds at spaces and after `/`; inside of a word only where that word alone is too long.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from rich.text import Text
 Cell: TypeAlias = str | Text
 
 GAP = "  "
+_WORD = re.compile(r"\S+|\s+")
 _PIECE = re.compile(r"[^\s/]*/+|[^\s/]+|\s+")
 _WHOLE = 44  # so long a word, such as the id of a run or a step with a long name, is not broken
+_NARROW = len("2026-01-01 00:00:00")
 _LEAST = 8
 
 
@@ -53,17 +56,28 @@ def fold(cell: Cell, width: int) -> list[Cell]:
 
 
 def _pieces(plain: str, width: int) -> Iterator[tuple[int, int]]:
-    """Where a line may end; of a word that is longer than a line, where it has to."""
-    for match in _PIECE.finditer(plain):
-        starts = range(match.start(), match.end(), width)
-        yield from ((start, min(start + width, match.end())) for start in starts)
+    """Where a line may end: between words; in one that is too long after `/`, or where it has to."""
+    for word in _WORD.finditer(plain):
+        is_long = cell_len(word[0]) > width
+        for match in _PIECE.finditer(plain, *word.span()) if is_long else [word]:
+            starts = range(match.start(), match.end(), width)
+            yield from ((start, min(start + width, match.end())) for start in starts)
 
 
 def _narrowed(rows: Sequence[Sequence[Cell]], wanted: Sequence[int], room: int) -> list[int]:
-    """Widths that together fit the room: no word is broken while that can be, and who wants more gets more."""
-    widths = [min(max(map(_longest, column)), _WHOLE) for column in zip(*rows, strict=True)]
+    """Widths that fit the room together: first columns of sentences fold, then dates and such, then words."""
+    words = [min(max(map(_longest, column)), _WHOLE) for column in zip(*rows, strict=True)]
+    widths = [want if want <= _NARROW else word for want, word in zip(wanted, words, strict=True)]
+    by_slack = sorted(range(len(words)), key=lambda column: words[column] - widths[column])
+    for column in by_slack:
+        widths[column] -= max(0, min(widths[column] - words[column], sum(widths) - room))
     while sum(widths) > room and max(widths) > _LEAST:
         widths[widths.index(max(widths))] -= 1
+    return _shared(widths, wanted, room)
+
+
+def _shared(widths: list[int], wanted: Sequence[int], room: int) -> list[int]:
+    """What is left of the room goes to all that want more, by equal parts."""
     spare = room - sum(widths)
     by_need = sorted(range(len(widths)), key=lambda column: wanted[column] - widths[column])
     for place, column in enumerate(by_need):

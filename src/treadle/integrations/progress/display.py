@@ -116,10 +116,8 @@ class Progress:
     def _drift(self, event: StepDrifted) -> None:
         self._drifted += 1
         if self._drifted <= _NAMED:
-            self._say(
-                f"{self._state.called(event.id)}: {event.what} since it was built, and the former result is served",
-                "yellow",
-            )
+            step = self._state.called(event.id)
+            self._say(f"{step}: {event.what} since it was built, and the former result is served", "yellow")
 
     def _start(self, event: StepStarted) -> None:
         self._state.started(event)
@@ -176,8 +174,8 @@ class Progress:
             self._say("to build changed steps anew: --on-drift rebuild (in Python: on_drift='rebuild')")
 
     def _say(self, line: str, style: str = "") -> None:
-        # Text, not markup: a message may hold brackets. Soft wrap: a long line is one line in a log; a terminal
-        # would break it inside of words.
+        # Text, not markup: a message may hold brackets. Soft wrap: a long line is one line in a log, which a
+        # terminal would break inside of words.
         self._console.print(Text(line, style=style), soft_wrap=not self._draws)
         self._told = self._clock()
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from treadle.execution.report import RunPlanned, StepEnded, StepRetrying, StepStarted, StepWaiting
 from treadle.execution.blame import describe
+from treadle.execution.report import RunPlanned, StepEnded, StepRetrying, StepStarted, StepWaiting
 from treadle.kernel.outcome import Cached, Done, Failed, Outcome, Skipped
 from treadle.storage.ledger import Owner
 

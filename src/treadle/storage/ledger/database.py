@@ -20,7 +20,7 @@ from typing import Any
 from treadle.errors import LedgerError
 from treadle.storage.ledger import schema
 from treadle.storage.ledger.messages import newer_format
-from treadle.storage.ledger.sqlite_errors import FROM_SQLITE, is_busy, ledger_error
+from treadle.storage.ledger.sqlite_errors import FROM_SQLITE, is_busy, is_refused, ledger_error
 
 _PATIENCE = 30.0
 _OLDEST_SQLITE = (3, 35)
@@ -37,6 +37,7 @@ class Database:
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] = (0, 0)
+        self._is_brief = False
 
     def __enter__(self) -> sqlite3.Connection:
         self.lock.acquire()
@@ -52,6 +53,8 @@ class Database:
         try:
             if error is not None:
                 self._roll_back()
+            if self._is_brief:
+                self.close()
         finally:
             self.lock.release()
         if isinstance(error, FROM_SQLITE):
@@ -91,6 +94,7 @@ class Database:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+                self._is_brief = False
 
     def reset(self) -> None:
         """In a forked child: leave the connection to the parent."""
@@ -141,6 +145,8 @@ class Database:
             try:
                 return self._connected()
             except sqlite3.OperationalError as error:
+                if is_refused(error) and self._is_at_rest():
+                    return self._connected_to_read()
                 if not is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(0.01)
@@ -160,6 +166,26 @@ class Database:
         except BaseException:
             connection.close()
             raise
+        return connection
+
+    def _is_at_rest(self) -> bool:
+        """Whether nobody has the file open: the last one to close it folds the log in and removes it."""
+        return Path(self.path).exists() and not Path(f"{self.path}-wal").exists()
+
+    def _connected_to_read(self) -> sqlite3.Connection:
+        """In a folder in which nothing can be made, also not what WAL mode needs beside the file.
+
+        It is read without locks, so the connection is closed again after each use: a writer may come.
+        """
+        uri = f"{Path(self.path).as_uri()}?mode=ro&immutable=1"
+        connection = sqlite3.connect(uri, isolation_level=None, check_same_thread=False, uri=True)
+        try:
+            self._check_format(connection)
+            self._identity = self._found()
+        except BaseException:
+            connection.close()
+            raise
+        self._is_brief = True
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> None:

@@ -36,6 +36,11 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) == sqlite3.SQLITE_BUSY
 
 
+def is_refused(error: sqlite3.Error) -> bool:
+    """Whether this user may not write where the file is."""
+    return _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
 def _code(error: Exception) -> int:
     """The primary code, without the details that SQLite puts into the higher bits."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
