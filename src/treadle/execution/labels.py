@@ -8,7 +8,8 @@ from treadle.artifacts import Json
 from treadle.artifacts.drift import differences
 from treadle.execution.step_spec import StepSpec
 
-_ALIKE = 2_000
+_ALIKE = 500
+_DIFFERENCES = 50
 _FIELDS = 3
 _WIDTH = 28
 
@@ -35,7 +36,7 @@ def _told_apart(recipes: Mapping[str, Json]) -> dict[str, str]:
     own: dict[str, dict[str, str]] = {key: {} for key in recipes}
     usual: dict[str, str] = {}
     for key, recipe in recipes.items():
-        for change in differences(first, recipe):
+        for change in differences(first, recipe)[:_DIFFERENCES]:
             usual[change.path] = change.old
             own[key][change.path] = change.new
     paths = _telling(usual, own)
@@ -46,8 +47,8 @@ def _told_apart(recipes: Mapping[str, Json]) -> dict[str, str]:
 
 def _telling(usual: Mapping[str, str], own: Mapping[str, Mapping[str, str]]) -> list[str]:
     """The fields to show: plain values, and only where there are none, which steps are needed."""
-    plain = [path for path in usual if not any("@step" in each.get(path, "") for each in own.values())]
-    return (plain or list(usual))[:_FIELDS]
+    steps = {path for each in own.values() for path, value in each.items() if "@step" in value}
+    return ([path for path in usual if path not in steps] or list(usual))[:_FIELDS]
 
 
 def _field(path: str, value: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from treadle.execution.labels import labels
+from treadle.execution.step_spec import StepSpec
 from treadle.kernel import Outcome
 from treadle.storage.ledger import Owner
 
@@ -22,19 +24,24 @@ class RunPlanned:
 
     A run over a stream plans one part of it after the other. `expected` are the seconds that each step
     to run took when it, or another of its name, was built before (step id -> seconds); `critical_path` is the
-    longest chain of steps to run, by those seconds. `labels` tell steps of one name apart (see `labels`).
+    longest chain of steps to run, by those seconds. `steps` are all steps of the graph (step id -> spec).
     """
 
     cached: int
     to_run: int
     expected: Mapping[str, float] = field(default_factory=dict)
     critical_path: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, StepSpec] = field(default_factory=dict, repr=False)
 
     @property
     def total(self) -> int:
         """All of them."""
         return self.cached + self.to_run
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What tells steps of one name apart; worked out when it is asked for, for that takes its time."""
+        return labels(self.steps)
 
 
 @dataclass(frozen=True, slots=True)

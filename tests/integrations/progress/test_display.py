@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from rich.console import Console
 
+from treadle.execution import StepSpec
 from treadle.execution.report import (
     Event,
     RunEnded,
@@ -98,10 +99,11 @@ def test_the_end_names_each_failed_step_and_each_skipped_one_with_its_culprit() 
 
 
 def test_labels_tell_steps_of_one_name_apart_wherever_they_are_named() -> None:
-    labels = {"read-1": "path='a'", "read-2": "path='b'"}
+    reads = [StepSpec("read", str, hash_attrs={"path": path}, output_path_prefix="/s") for path in "ab"]
+    steps = dict(zip(("read-1", "read-2"), reads, strict=True))
     told = _told(
         [
-            RunPlanned(0, 3, labels=labels),
+            RunPlanned(0, 3, steps=steps),
             StepStarted("read-1", "read"),
             StepWaiting("read-1", "read", OWNER),
             StepStarted("read-2", "read"),
@@ -121,7 +123,7 @@ def test_labels_tell_steps_of_one_name_apart_wherever_they_are_named() -> None:
     assert re.search(r"^read-1 \(path='a'\) +failed", told, re.MULTILINE)
     assert re.search(r"^join-3 +skipped +because of read-1 \(path='a'\)$", told, re.MULTILINE)
     assert "read-2 (path='b') " in _foot(
-        [RunPlanned(0, 2, labels=labels), StepStarted("read-2", "read")], times=(0.0, 1.0)
+        [RunPlanned(0, 2, steps=steps), StepStarted("read-2", "read")], times=(0.0, 1.0)
     )
 
 

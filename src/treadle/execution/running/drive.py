@@ -22,7 +22,6 @@ from treadle.execution.blame import describe
 from treadle.execution.drift import describe_drift
 from treadle.execution.freshness import OnDrift, Plan, look
 from treadle.execution.graph import StepGraph, gather
-from treadle.execution.labels import labels
 from treadle.execution.path import critical_path, remaining, weights
 from treadle.execution.plan import known_seconds
 from treadle.execution.report import (
@@ -225,8 +224,7 @@ class Drive:
         self._journal.begin({str(graph.steps[key].output_path_prefix) for key in needs})
         cached = [key for key in plan.done if key not in self._ends]
         path = critical_path(needs, left) if known else ()
-        told = labels(graph.steps) if needs else {}
-        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path, told))
+        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path, graph.steps))
         for key, drift in plan.drifted.items():
             if self._options.on_drift == "warn":
                 step = graph.steps[key]
