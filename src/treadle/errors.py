@@ -15,6 +15,7 @@
     │   ├── StepTimeoutError        also a TimeoutError: it took longer than it may
     │   ├── WorkerLostError         the place where it ran was lost; no fault of the step
     │   ├── LeaseLostError          another owner took over; what this one made is not committed
+    │   ├── DependencyRebuiltError  what it read was built anew meanwhile; tried again
     │   └── StepsFailedError        also an ExceptionGroup: the failures of a whole run
     ├── RunError                    a manifest run could not be carried out
     │   ├── BadRowError             a row that cannot be used, with its source and line
