@@ -121,6 +121,9 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     for actor in made.actors:
         actor.end()
     for client in made.clients:
+        heart = getattr(client, "_heart", None)
+        if heart is not None:  # claims that a test has left would be kept alive for the rest of the tests
+            heart.close()
         client.close()
 
 
