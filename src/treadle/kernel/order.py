@@ -42,7 +42,7 @@ def arrange(graph: Mapping[K, Collection[K]]) -> tuple[K, ...]:
 class Frontier(Generic[K]):
     """The nodes of a growing graph that may be worked on now. It keeps nothing of one that is done.
 
-    Every node taken is handed in once, by `done`, `lose` or `give_back`. Among ready nodes the one
+    Every node taken is handed in once, by `done` or by `lose`. Among ready nodes the one
     with the largest priority comes first; ties are sorted. Not safe for use by several threads.
     """
 
@@ -97,12 +97,6 @@ class Frontier(Generic[K]):
         self._hand_in(key)
         self._failed[key] = len(self._failed)
         self._bury(key)
-
-    def give_back(self, key: K) -> None:
-        """`key` did not run after all: it is ready again."""
-        self._hand_in(key)
-        self._waiting[key] = 1
-        self._advance(key)
 
     def culprits(self) -> dict[K, tuple[K, ...]]:
         """Each lost dependent -> the failed nodes because of which it is lost, in the order of failing."""
