@@ -9,12 +9,16 @@
     │   ├── ArgumentError           also a ValueError: an argument or a setting out of range
     │   ├── ManifestError           every problem of a manifest, each with its place
     │   ├── IdentityError           also a TypeError: a config that has no canonical form
+    │   ├── NotSendableError        also a TypeError: what cannot be sent to another process
     │   └── MissingExtraError       also an ImportError: an optional package, with its install line
     ├── StepError                   a step could not be carried out
     │   ├── StoppedError            it was asked to stop, and did
     │   ├── StepTimeoutError        also a TimeoutError: it took longer than it may
     │   ├── WorkerLostError         the place where it ran was lost; no fault of the step
     │   ├── LeaseLostError          another owner took over; what this one made is not committed
+    │   ├── PoisonedUnitError       a unit of work that kills every worker it is given to
+    │   ├── RemoteError             what a job raised in another process, in words: it could not be sent
+    │   ├── ResultTooLargeError     what a job returned is more than may be sent
     │   ├── DependencyRebuiltError  what it read was built anew meanwhile; tried again
     │   └── StepsFailedError        also an ExceptionGroup: the failures of a whole run
     ├── RunError                    a manifest run could not be carried out
@@ -22,6 +26,7 @@
     │   └── AccountError            rows in are not rows out + filtered + rejected
     ├── ArtifactError               a record or an artifact that is corrupt, missing or of a newer format
     │   └── LedgerError             the ledger of a store that cannot be read or written
+    ├── ClusterError                also a ConnectionError: a cluster that cannot be reached, or was lost
     └── EngineError                 also a RuntimeError: a forward pass or a resource broke its contract
 
 A message says what, where, expected, got, and what to do.
@@ -152,6 +157,26 @@ class IdentityError(UsageError, TypeError):
     """A config value that has no canonical form, so no identity; names the path to it."""
 
 
+class NotSendableError(UsageError, TypeError):
+    """Something that cannot be pickled, so it cannot be sent to another process.
+
+    `what` is the whole, `path` leads from there to the object at fault; empty when it is unknown.
+    """
+
+    def __init__(self, what: str, path: str, reason: str) -> None:
+        self.what = what
+        self.path = path
+        self.reason = reason
+        where = f": {path}" if path else ""
+        super().__init__(
+            f"{what} cannot be sent to another process{where}: {reason}; "
+            "build it inside the function, or run on threads"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.path, self.reason)
+
+
 class MissingExtraError(UsageError, ImportError):
     """An optional package that is not installed; the message is the line to paste."""
 
@@ -180,6 +205,49 @@ class StepTimeoutError(StepError, TimeoutError):
 
 class WorkerLostError(StepError):
     """The place where a step ran was lost: a killed process, a machine that is gone. No fault of the step."""
+
+
+class PoisonedUnitError(StepError):
+    """A unit of work that killed `kills` workers; it is not tried again. `unit` is its place, from 0."""
+
+    def __init__(self, unit: int, shown: str, kills: int) -> None:
+        self.unit = unit
+        self.shown = shown
+        self.kills = kills
+        super().__init__(
+            f"unit {unit} ({shown}) was given to {kills} workers, and each of them died at it; "
+            "the other units are not at fault: leave it out, or see the logs of the workers"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.unit, self.shown, self.kills)
+
+
+class RemoteError(StepError):
+    """What a job raised in another process and what could not be sent as it was: its type and message."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        self.message = message
+        super().__init__(f"{kind}: {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, self.message)
+
+
+class ResultTooLargeError(StepError):
+    """What a job returned takes `found` bytes, and `allowed` may be sent."""
+
+    def __init__(self, found: int, allowed: int) -> None:
+        self.found = found
+        self.allowed = allowed
+        super().__init__(
+            f"the result takes {found:,} bytes, and at most {allowed:,} are sent: "
+            "write it to a file and return the path"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.found, self.allowed)
 
 
 class LeaseLostError(StepError):
@@ -257,6 +325,10 @@ class ArtifactError(TreadleError):
 
 class LedgerError(ArtifactError):
     """The ledger of a store cannot be read or written: a full disk, no permission, damage, a lost store."""
+
+
+class ClusterError(TreadleError, ConnectionError):
+    """A cluster that cannot be reached, or whose connection was lost."""
 
 
 class EngineError(TreadleError, RuntimeError):

@@ -2,16 +2,19 @@
 
 import asyncio
 import contextvars
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 
 import pytest
 
-from treadle.errors import ArgumentError, UsageError
+from treadle.errors import ArgumentError
 from treadle.fray import (
     JobHandle,
     JobRequest,
@@ -110,11 +113,6 @@ def test_the_current_client_inside_a_job_is_the_submitting_one() -> None:
     with ThreadClient(1) as client, ThreadClient(1) as other, set_current_client(other):
         assert client.submit(JobRequest("ask", current_client)).result() is client
         assert current_client() is other
-
-
-def test_no_current_client_explains_itself() -> None:
-    with pytest.raises(UsageError, match="set_current_client"):
-        current_client()
 
 
 def test_callbacks_come_once_also_when_added_late() -> None:
@@ -308,3 +306,113 @@ def test_a_thread_that_waits_beyond_the_end_of_its_job_leaves_the_slots_right() 
     for job in [client.submit(JobRequest("body", body)) for _ in range(4)]:
         job.result()
     assert most == 1
+
+
+@pytest.mark.timeout(60)
+def test_two_thousand_jobs_may_wait_for_each_other_in_a_chain() -> None:
+    """Depth is no limit: neither of waiting, nor of asking all of them to stop."""
+    depth, client, asked = 2_000, ThreadClient(1), list[bool]()
+    bottom, gate = threading.Event(), threading.Event()
+
+    def nested(below: int) -> int:
+        if not below:
+            bottom.set()
+            gate.wait()
+            asked.append(stop_requested())
+            return 0
+        return 1 + client.submit(JobRequest("nested", partial(nested, below - 1))).result()
+
+    job = client.submit(JobRequest("nested", partial(nested, depth)))
+    bottom.wait()
+    job.terminate()
+    gate.set()
+    assert job.result() == depth
+    assert asked == [True]
+
+
+@pytest.mark.timeout(60)
+def test_a_job_that_submits_the_next_and_so_on_keeps_none_of_them() -> None:
+    client, done, seen = ThreadClient(1), threading.Event(), list[weakref.ref[object]]()
+
+    def tick(left: int) -> None:
+        if not left:
+            done.set()
+            return
+        seen.append(weakref.ref(client.submit(JobRequest("tick", partial(tick, left - 1)))))
+
+    client.submit(JobRequest("tick", partial(tick, 3_000)))
+    done.wait()
+    client.shutdown()
+    gc.collect()
+    assert sum(each() is not None for each in seen) < 10
+
+
+def test_whoever_waits_for_a_pending_job_hears_at_once_that_it_was_stopped() -> None:
+    gate, told = threading.Event(), SimpleQueue[JobStatus]()
+    client = ThreadClient(1)
+    blocker = client.submit(JobRequest("blocker", gate.wait))
+    waiting = client.submit(JobRequest("waiting", lambda: None))
+    threads = [threading.Thread(target=lambda: told.put(waiting.wait(20))) for _ in range(2)]
+    for each in threads:
+        each.start()
+    waiting.terminate()
+    assert [told.get(timeout=20) for _ in threads] == [JobStatus.STOPPED] * 2
+    gate.set()
+    blocker.result()
+    client.shutdown()
+
+
+def test_a_child_that_raises_when_its_parent_was_asked_is_stopped_too() -> None:
+    started, children = threading.Event(), list[JobHandle[None]]()
+    client = ThreadClient(1)
+
+    def child() -> None:
+        started.set()
+        while not stop_requested():
+            time.sleep(0.001)
+        raise RuntimeError("stopped")
+
+    def parent() -> None:
+        children.append(client.submit(JobRequest("child", child)))
+        children[0].wait()
+
+    job = client.submit(JobRequest("parent", parent))
+    started.wait()
+    job.terminate()
+    assert job.wait(20) is JobStatus.SUCCEEDED
+    assert children[0].status() is JobStatus.STOPPED
+
+
+def test_a_job_can_shut_its_own_client_down() -> None:
+    client = ThreadClient(1)
+
+    def parent() -> list[JobStatus]:
+        other = client.submit(JobRequest("other", lambda: None))
+        below = client.submit(JobRequest("below", client.shutdown))
+        return [other.wait(20), below.wait(20)]
+
+    assert client.submit(JobRequest("parent", parent)).result(20) == [JobStatus.SUCCEEDED] * 2
+    with pytest.raises(ArgumentError, match="shut down"):
+        client.submit(JobRequest("late", lambda: None))
+
+
+def test_what_is_submitted_while_the_client_is_shut_down_is_done_or_refused() -> None:
+    for _ in range(50):
+        client, together, jobs = ThreadClient(2), threading.Barrier(2), list[JobHandle[int]]()
+
+        def submit(
+            client: ThreadClient = client,
+            together: threading.Barrier = together,
+            jobs: list[JobHandle[int]] = jobs,
+        ) -> None:
+            together.wait(20)
+            with suppress(ArgumentError):
+                while True:
+                    jobs.append(client.submit(JobRequest("one", lambda: 1)))
+
+        thread = threading.Thread(target=submit)
+        thread.start()
+        together.wait(20)
+        client.shutdown()
+        thread.join()
+        assert {job.status() for job in jobs} <= {JobStatus.SUCCEEDED}

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,18 @@ def test_blocks_nest_and_restore(tree: object) -> None:
 def test_the_former_value_returns_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), colour.use("red"):
         _ = 1 / 0
+    assert not colour.is_set
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    shard: int
+
+
+def test_a_frozen_exception_passes_through() -> None:
+    """It takes no attributes, so `contextmanager` would raise another one in its place."""
+    with pytest.raises(FrozenError), colour.use("red"):
+        raise FrozenError(1)
     assert not colour.is_set
 
 

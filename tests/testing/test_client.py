@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from treadle.artifacts import Store
 from treadle.errors import ArgumentError, StepsFailedError, WorkerLostError
 from treadle.execution import Retry, StepRunner, StepSpec
-from treadle.fray import Client, JobRequest, JobStatus, ResourceConfig, current_client
+from treadle.fray import (
+    ActorHandle,
+    ActorRequest,
+    Client,
+    JobRequest,
+    JobStatus,
+    ResourceConfig,
+    current_client,
+)
 from treadle.testing import EventLog, RecordingClient, temporary_store
 
 SOON = Retry(attempts=1, delay=0.0, jitter=0.0, losses=2)
@@ -32,6 +41,16 @@ def test_it_is_a_client_and_records_in_order() -> None:
     assert client.resources().tags == {"licence": 1}
     with pytest.raises(ArgumentError, match="shut down"):
         client.submit(JobRequest("c", lambda: 1))
+
+
+def test_it_records_actors_and_makes_them() -> None:
+    with RecordingClient(2) as client:
+        face: Client = client
+        letters: ActorHandle[list[str]] = face.create_actor(ActorRequest("letters", partial(list, "abc")))
+        assert letters.count("b") == 1
+        assert (face.max_workers, face.shares_memory) == (2, True)
+    assert [each.name for each in client.actors] == ["letters"]
+    assert client.names == []
 
 
 def test_the_requests_of_a_run_have_the_ids_and_the_resources_of_its_steps(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""The client that is current in this context: the one whose job this is, or one set by hand."""
+"""The client that is current in this context: the one whose job this is, one set by hand, or the default."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from contextlib import AbstractContextManager
 from treadle.fray.protocol import Client
 from treadle.kernel import Ambient
 
-_CURRENT: Ambient[Client] = Ambient(
-    "fray client", hint="Set one with `with set_current_client(client):`, or ask from inside a job."
-)
+_CURRENT: Ambient[Client] = Ambient("fray client")
 
 
 def current_client() -> Client:
-    """The current client.
+    """The current client; where none is set and this is no job, the default one of the process.
 
     Raises:
-        UsageError: none is set and this is not inside a job.
+        UnknownNameError: the settings name a default cluster that is not known; see `default_client`.
     """
-    return _CURRENT.get()
+    if _CURRENT.is_set:
+        return _CURRENT.get()
+    from treadle.fray.default import default_client  # here: it builds clients, which import this
+
+    return default_client()
 
 
 def has_current_client() -> bool:
-    """Whether `current_client` would give one."""
+    """Whether one is set, be it by hand or since this is a job."""
     return _CURRENT.is_set
 
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
+from treadle.fray.environment import PLAIN, EnvironmentConfig
 from treadle.fray.resources import ResourceConfig
 
 T = TypeVar("T")
+A = TypeVar("A")
 T_co = TypeVar("T_co", covariant=True)
+A_co = TypeVar("A_co", covariant=True)
 
 
 class JobStatus(Enum):
@@ -25,17 +28,44 @@ class JobStatus(Enum):
     FAILED = "failed"
     STOPPED = "stopped"
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has ended."""
+        return self not in (JobStatus.PENDING, JobStatus.RUNNING)
+
 
 _ONE_CPU = ResourceConfig()
 
 
 @dataclass(frozen=True)
 class JobRequest(Generic[T]):
-    """Call `fn()` somewhere; `name` is for people."""
+    """Call `fn()` somewhere; `name` is for people.
+
+    When its worker is lost, the call is made again, up to `losses` times; what `fn` raises never leads to it.
+    A `detached` job goes on to its end when whoever submitted it is gone, where there are other processes;
+    else it ends with its submitter.
+    """
 
     name: str
     fn: Callable[[], T]
     resources: ResourceConfig = _ONE_CPU
+    environment: EnvironmentConfig = PLAIN
+    losses: int = 0
+    detached: bool = False
+
+
+@dataclass(frozen=True)
+class ActorRequest(Generic[A]):
+    """Keep the object that `make()` gives somewhere, for calls of its methods.
+
+    When its worker is lost, it is made again by `make()`, up to `losses` times.
+    """
+
+    name: str
+    make: Callable[[], A]
+    resources: ResourceConfig = _ONE_CPU
+    environment: EnvironmentConfig = PLAIN
+    losses: int = 3
 
 
 class JobHandle(Protocol[T_co]):
@@ -72,16 +102,73 @@ class JobHandle(Protocol[T_co]):
         """Call `callback(handle)` once the job has ended, at once when it already has."""
         ...
 
+    def logs(self, max_lines: int = 100) -> list[str]:
+        """The last lines that the job has printed so far, without line ends."""
+        ...
+
     def terminate(self) -> None:
-        """End the job, as far as the backend can; a job that has ended is left alone."""
+        """End the job and those that it has submitted; one that has ended is left alone.
+
+        It is asked first, see `stop_requested`. Where it has a process of its own, that is interrupted, and
+        killed when it does not end even then; a thread cannot be killed.
+        """
+        ...
+
+
+class ActorHandle(Protocol[A_co]):
+    """An object that lives somewhere. Its calls run one at a time, in the order in which they came.
+
+    `handle.method(...)` waits for the result; `handle.submit("method", ...)` gives the handle of a job. An
+    actor can be sent to jobs of the same client. A call whose worker is lost fails with a WorkerLostError,
+    and is not made again, since nobody knows how far it came; the next call finds an object made anew.
+    """
+
+    @property
+    def actor_id(self) -> str:
+        """Unique within the client."""
+        ...
+
+    @property
+    def restarts(self) -> int:
+        """How many times it was lost and made again; what it had kept is gone then."""
+        ...
+
+    def submit(self, method: str, /, *args: Any, **kwargs: Any) -> JobHandle[Any]:
+        """Call a method; returns at once."""
+        ...
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """The method, which waits for its result when called."""
+        ...
+
+    def terminate(self) -> None:
+        """End it; calls that have not ended, and later ones, fail."""
         ...
 
 
 class Client(Protocol):
-    """A place that runs jobs. Each runs under the context variables of whoever submitted it."""
+    """A place that runs jobs.
+
+    On threads they run under the context variables of whoever submitted them; in other processes, under the
+    travelling ones. A request that can never be met is refused at once, with what there is.
+    """
+
+    @property
+    def max_workers(self) -> int:
+        """How many jobs that ask for one CPU run at once."""
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether jobs run in this process."""
+        ...
 
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; returns at once."""
+        ...
+
+    def create_actor(self, request: ActorRequest[A]) -> ActorHandle[A]:
+        """Make an actor; returns at once. An idle actor takes no place from jobs."""
         ...
 
     def resources(self) -> ResourceConfig:

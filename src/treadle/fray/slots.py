@@ -79,13 +79,21 @@ class Slots:
 
     def take_back(self) -> None:
         """Of a worker that has waited: go on when there is a slot again."""
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return
-            turn = threading.Event()
-            self._returning.append(turn)
+        turn = threading.Event()
+        self.take_back_when(turn)
         turn.wait()
+
+    def take_back_when(self, turn: threading.Event) -> None:
+        """As `take_back`, but set `turn` when the slot is there, which may be at once.
+
+        What its `set` does must not come back here.
+        """
+        with self._lock:
+            if not self._free:
+                self._returning.append(turn)
+                return
+            self._free -= 1
+        turn.set()
 
     def close(self) -> None:
         """Keep no idle threads any more; what waits for a slot is still worked off."""
@@ -103,9 +111,11 @@ class Slots:
         return True
 
     def _open_thread(self, work: Work) -> None:
-        threading.Thread(target=self._work_off, args=(work,), name="treadle-job", daemon=True).start()
+        first = [work]  # a thread keeps its arguments for as long as it runs
+        threading.Thread(target=self._work_off, args=(first,), name="treadle-job", daemon=True).start()
 
-    def _work_off(self, work: Work | None) -> None:
+    def _work_off(self, first: list[Work]) -> None:
+        work: Work | None = first.pop()
         while work is not None:
             work()
             with self._lock:

@@ -6,8 +6,8 @@ Never on a hot path: there the value is an argument.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final, Generic, ParamSpec, TypeVar
 
 from treadle.errors import UsageError
@@ -44,14 +44,26 @@ class Ambient(Generic[T]):
         """Whether `get` would give a value."""
         return self._variable.get(None) is not None
 
-    @contextmanager
-    def use(self, value: T) -> Iterator[T]:
+    def use(self, value: T) -> AbstractContextManager[T]:
         """Set the value for the block, and restore the former one after it."""
-        token = self._variable.set(value)
-        try:
-            yield value
-        finally:
-            self._variable.reset(token)
+        return _Use(self._variable, value)
+
+
+class _Use(Generic[T]):
+    """See `Ambient.use`. No generator: `contextmanager` cannot pass on an exception that is frozen."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: contextvars.ContextVar[T], value: T) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> T:
+        self._token = self._variable.set(self._value)
+        return self._value
+
+    def __exit__(self, *_: object) -> None:
+        self._variable.reset(self._token)
 
 
 def carry(function: Callable[P, R]) -> Callable[P, R]:

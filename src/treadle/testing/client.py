@@ -10,9 +10,18 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from treadle.errors import WorkerLostError
-from treadle.fray import JobHandle, JobRequest, ResourceConfig, ThreadClient, machine_resources
+from treadle.fray import (
+    ActorHandle,
+    ActorRequest,
+    JobHandle,
+    JobRequest,
+    ResourceConfig,
+    ThreadClient,
+    machine_resources,
+)
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 @dataclass
@@ -29,11 +38,13 @@ class RecordingClient:
     """A fray client on `max_workers` threads (default: one for each CPU) for tests.
 
     `requests` are the jobs that it was handed, in order, those it refused included. A job of a runner has the
-    id of its step as its name. `resources` is what it says there is, what the machine has by default.
+    id of its step as its name. `actors` are the actors that it was asked for, in order. `resources` is what
+    it says there is, what the machine has by default.
     """
 
     def __init__(self, max_workers: int | None = None, *, resources: ResourceConfig | None = None) -> None:
         self.requests: list[JobRequest[Any]] = []
+        self.actors: list[ActorRequest[Any]] = []
         self.peak = 0
         """The most jobs that were running at one moment."""
         self._resources = resources or machine_resources()
@@ -46,6 +57,16 @@ class RecordingClient:
     def names(self) -> list[str]:
         """The names of the jobs, in the order in which they were handed over."""
         return [each.name for each in self.requests]
+
+    @property
+    def max_workers(self) -> int:
+        """How many jobs run at once."""
+        return self._threads.max_workers
+
+    @property
+    def shares_memory(self) -> bool:
+        """True: jobs run in this process."""
+        return True
 
     def refuse(self, pattern: str, error: Exception | None = None, *, times: int = 1) -> None:
         """The next `times` jobs with such a name (a glob, such as "train-*") are not taken.
@@ -71,6 +92,12 @@ class RecordingClient:
             raise fault.error
         lost = None if fault is None else fault.after
         return self._threads.submit(replace(request, fn=partial(self._call, request.fn, lost)))
+
+    def create_actor(self, request: ActorRequest[A]) -> ActorHandle[A]:
+        """Make an actor; see `Client`. Faults befall jobs only."""
+        with self._lock:
+            self.actors.append(request)
+        return self._threads.create_actor(request)
 
     def resources(self) -> ResourceConfig:
         """What there is in all; see `Client`."""

@@ -12,8 +12,10 @@ from typing import cast
 
 import pytest
 
-from treadle.execution.running.capture import Layer, capture
-from treadle.execution.running.step_log import Lines, step_log
+from treadle.execution.running.capture import capture
+from treadle.execution.running.step_log import step_log
+from treadle.fray.capture import Layer
+from treadle.fray.lines import Lines
 from treadle.kernel import carry
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (\S+)#(\d+) (stdout|stderr|log|error) \| (.*)")

@@ -1,6 +1,6 @@
 """Brings what the bodies of steps print and log to their step logs, for as long as a run lasts.
 
-A layer over `sys.stdout` and `sys.stderr` and a handler on the root logger ask whose body is running
+Layers over the streams (see `fray/capture.py`) and a handler on the root logger ask whose body is running
 (see `step_log.py`). What is written outside of a body passes through untouched.
 """
 
@@ -9,70 +9,14 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, Literal, TextIO, TypeAlias, cast
+from typing import TextIO, cast
 
-from treadle.execution.running.step_log import StepLog, listening
+from treadle.execution.running.step_log import in_step
+from treadle.fray.capture import Layer, layered_streams, listening
 
-Stream: TypeAlias = Literal["stdout", "stderr"]
-_STREAMS: Final[tuple[Stream, ...]] = ("stdout", "stderr")
 _installing = threading.Lock()
-
-
-class Layer:
-    """What stands for `sys.stdout` or `sys.stderr` in a capture; everything but writing is the original's."""
-
-    def __init__(self, kind: Stream, original: TextIO) -> None:
-        self.kind: Final = kind
-        self.original: Final = original
-        self.users = 0
-
-    def write(self, text: str) -> int:
-        """To the log of the body that runs, else to the original."""
-        body = self.listener()
-        if body is None:
-            return self.original.write(text)
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        body.write(self.kind, text, self.original)
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write each; none gets a line end that it has not."""
-        for line in lines:
-            self.write(line)
-
-    def listener(self) -> StepLog | None:
-        """The log that hears what is written here and now."""
-        return listening() if self.users else None
-
-    @property
-    def buffer(self) -> BinaryLayer:
-        """The binary face; AttributeError when the original has none."""
-        return BinaryLayer(self, self.original.buffer)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
-
-
-class BinaryLayer:
-    """The `buffer` of a layer: the bytes of a body go to its log."""
-
-    def __init__(self, layer: Layer, original: BinaryIO) -> None:
-        self._layer = layer
-        self._original = original
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """To the log of the body that runs, else to the original."""
-        body = self._layer.listener()
-        if body is None:
-            return self._original.write(data)
-        body.write(self._layer.kind, piece := bytes(data), self._layer.original)
-        return len(piece)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
 
 
 class LogHandler(logging.Handler):
@@ -104,7 +48,7 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log the record in the body that runs; echo it if no other handler takes it."""
-        body, others = listening(), self._others(record)
+        body, others = listening() if in_step() else None, self._others(record)
         if body is None:
             _last_resort(record, others)
         elif not any(_writes_to_layer(each, record) for each in others):
@@ -144,9 +88,13 @@ def capture() -> Iterator[None]:
     The last one out puts the streams back. If somebody else has replaced a stream meanwhile, theirs
     stays, and the layer below it only passes on. Start a live display before the capture, not inside.
     """
+    with layered_streams(), _logging_heard():
+        yield
+
+
+@contextmanager
+def _logging_heard() -> Iterator[None]:
     with _installing:
-        # A stream is None where its file descriptor was closed before Python began.
-        layers = [_layered(kind) for kind in _STREAMS if getattr(sys, kind) is not None]
         if not _handler.users:
             _handler.install()
         _handler.users += 1
@@ -154,27 +102,9 @@ def capture() -> Iterator[None]:
         yield
     finally:
         with _installing:
-            for layer in layers:
-                _leave(layer)
             _handler.users -= 1
             if not _handler.users:
                 _handler.remove()
-
-
-def _layered(kind: Stream) -> Layer:
-    current = cast("TextIO | Layer", getattr(sys, kind))
-    while isinstance(current, Layer) and not current.users:  # one that a stranger has put back
-        current = current.original
-    layer = current if isinstance(current, Layer) else Layer(kind, current)
-    layer.users += 1
-    setattr(sys, kind, layer)
-    return layer
-
-
-def _leave(layer: Layer) -> None:
-    layer.users -= 1
-    if not layer.users and getattr(sys, layer.kind) is layer:
-        setattr(sys, layer.kind, layer.original)
 
 
 def _plain_stderr() -> TextIO | None:

@@ -14,21 +14,19 @@ traceback goes into the file as well.
 
 from __future__ import annotations
 
-import codecs
 import os
 import threading
 from collections.abc import Iterable
-from contextvars import ContextVar
+from contextvars import Token
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TextIO, TypeAlias
+from typing import Self, TextIO
 
 from treadle.execution.blame import traceback_lines
+from treadle.fray.capture import LISTENER, Kind, Listener, open_listener, outside
+from treadle.fray.lines import Lines
 
-Kind: TypeAlias = Literal["stdout", "stderr", "log", "error"]
-
-_running: ContextVar[StepLog | None] = ContextVar("log of the running step", default=None)
 # One for all, since whole lines must not mix on the terminal. Reentrant, since a signal handler or a
 # finaliser may print in the middle of a write.
 _lock = threading.RLock()
@@ -43,10 +41,12 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-def listening() -> StepLog | None:
-    """The log that hears what is written here and now; None outside of a body."""
-    log = _running.get()
-    return log if log is not None and not log.closed else None
+def in_step() -> bool:
+    """Whether the log of a step hears what is written here and now, be it by way of that of a job."""
+    listener = open_listener(LISTENER.get())
+    while listener is not None and not isinstance(listener, StepLog):
+        listener = open_listener(listener.outer)
+    return listener is not None
 
 
 def step_log(path: str | os.PathLike[str], name: str, attempt: int, *, echo: bool = True) -> StepLog:
@@ -64,7 +64,19 @@ def step_log(path: str | os.PathLike[str], name: str, attempt: int, *, echo: boo
 class StepLog:
     """One attempt of a body; see `step_log`. Lines of different streams do not mix, even when unfinished."""
 
-    __slots__ = ("_attempt", "_file", "_lines", "_token", "closed", "echo", "name", "path")
+    __slots__ = (
+        "_attempt",
+        "_file",
+        "_lines",
+        "_sinks",
+        "_token",
+        "closed",
+        "echo",
+        "name",
+        "outer",
+        "path",
+    )
+    _token: Token[Listener | None]
 
     def __init__(self, path: str | os.PathLike[str], name: str, attempt: int, *, echo: bool) -> None:
         self.path = path
@@ -72,22 +84,25 @@ class StepLog:
         self.echo = echo
         self.closed = False
         self._attempt = attempt
+        self.outer: Listener | None = None
         self._lines: dict[Kind, Lines] = {}
+        self._sinks: dict[Kind, TextIO | None] = {}
         self._file: TextIO | None = None
 
     def __enter__(self) -> Self:
-        self._token = _running.set(self)
+        self.outer = LISTENER.get()
+        self._token = LISTENER.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _running.reset(self._token)
+        LISTENER.reset(self._token)
         with _lock:
             try:
                 self._put("error", traceback_lines(error) if error is not None else (), None)
                 for stream, lines in self._lines.items():
-                    self._put(stream, lines.rest(), lines.sink)
+                    self._put(stream, lines.rest(), self._sinks.get(stream))
             finally:
                 self.closed = True
                 if self._file is not None:
@@ -99,7 +114,7 @@ class StepLog:
             if self.closed:  # a thread that outlives its body, and was just too late
                 return
             lines = self._lines.setdefault(kind, Lines())
-            lines.sink = sink
+            self._sinks[kind] = sink
             self._put(kind, lines.feed(piece), sink)
 
     def _put(self, kind: Kind, lines: Iterable[str], sink: TextIO | None) -> None:
@@ -109,50 +124,15 @@ class StepLog:
             file.write(f"{now}Z {self.name}#{self._attempt} {kind} | {line}\n")
             file.flush()  # whoever follows the file sees each line, and a killed step loses none
             if self.echo and sink is not None:
-                outside(sink, f"{self.name} | {line}\n")
+                self.overhear(kind, text := f"{self.name} | {line}\n")
+                outside(sink, text)
+
+    def overhear(self, kind: Kind, piece: str) -> None:
+        """What is echoed is nothing for this log, but for that of the job around it."""
+        if (outer := open_listener(self.outer)) is not None:
+            outer.overhear(kind, piece)
 
     def _opened(self) -> TextIO:
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
-class Lines:
-    r"""Pieces in, whole lines out. After `\r` a line is written over, so its last state is what counts.
-
-    Bytes are text in UTF-8, and get replacement marks where they are not.
-    """
-
-    def __init__(self) -> None:
-        self.sink: TextIO | None = None
-        self._pieces: list[str] = []
-        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-
-    def feed(self, piece: str | bytes) -> list[str]:
-        """The lines that `piece` completes."""
-        text = piece if isinstance(piece, str) else self._decode(piece)
-        if "\n" not in text and "\r" not in text:
-            self._pieces.append(text)
-            return []
-        *whole, rest = "".join((*self._pieces, text)).split("\n")
-        self._pieces = [_last_state(rest) + "\r" * rest.endswith("\r")]
-        return [_last_state(line) for line in whole]
-
-    def rest(self) -> list[str]:
-        """The unfinished line, if there is one."""
-        line = _last_state("".join(self._pieces))
-        self._pieces = []
-        return [line] if line.strip() else []
-
-
-def _last_state(line: str) -> str:
-    return next((state for state in reversed(line.split("\r")) if state), "")
-
-
-def outside(sink: TextIO, text: str) -> None:
-    """Write as nobody's body: the sink may lead, by way of a progress display, to another layer of ours."""
-    token = _running.set(None)
-    try:
-        sink.write(text)
-    finally:
-        _running.reset(token)
