@@ -34,7 +34,7 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/kernel.py
-	$(BIN)/python bench/fray.py
+	$(BIN)/python -m bench.fray
 	$(BIN)/python bench/startup.py
 
 bench-dag: $(VENV)/dev.stamp .venv-peers/stamp

@@ -1,0 +1,73 @@
+"""Units and jobs on `ProcessClient`, against `ProcessPoolExecutor`."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+from bench.fray.side_by_side import Row, rows_of, side_by_side
+from bench.fray.work import millisecond, nothing
+from treadle.fray import JobRequest
+from treadle.fray.job_map import job_map
+from treadle.fray.processes import ProcessClient
+
+WORKERS = os.cpu_count() or 1
+UNITS, SLEEPERS, JOBS, RUNS = 20_000, 2_000, 2_000, 5
+ABOUT = (
+    f"{WORKERS} worker processes, started before; the pool's by `forkserver`. {UNITS:,} units that do "
+    f"nothing, {SLEEPERS:,} that sleep for 1 ms, and {JOBS:,} single jobs, submitted at once and waited for. "
+    "`job_map` finds its batches itself; `map` of the pool is given several chunk sizes, and the best "
+    f"is the one that is fastest here and now. Medians of {RUNS} runs, for one unit."
+)
+CHUNKS = {"nothing": (10, 100, 1_000, 2_500), "1 ms": (10, 50, 250)}
+
+
+def rows() -> Iterator[Row]:
+    with (
+        ProcessClient(WORKERS) as client,
+        ProcessPoolExecutor(WORKERS, mp_context=get_context("forkserver")) as pool,
+    ):
+        yield from _units("nothing", nothing, UNITS, client, pool)
+        yield from _units("1 ms", millisecond, SLEEPERS, client, pool)
+        jobs = {
+            "ProcessClient.submit": partial(_submit_all, client),
+            "ProcessPoolExecutor.submit": partial(_submit_all_to_pool, pool),
+        }
+        yield from rows_of("single jobs", side_by_side(jobs, JOBS, RUNS), "ProcessClient.submit")
+
+
+def _units(
+    work: str,
+    fn: Callable[[object], None],
+    count: int,
+    client: ProcessClient,
+    pool: ProcessPoolExecutor,
+) -> list[Row]:
+    contenders: dict[str, Callable[[], object]] = {
+        "job_map": lambda: deque(job_map(fn, range(count), client=client), maxlen=0)
+    }
+    for chunk in (1, *CHUNKS[work]):
+        contenders[f"pool, chunks of {chunk:,}"] = partial(_pool_map, pool, fn, count, chunk)
+    costs = side_by_side(contenders, count, RUNS)
+    single = "pool, chunks of 1"
+    best = min((each for each in costs if each not in ("job_map", single)), key=lambda each: costs[each].wall)
+    shown = {"job_map": costs["job_map"], single: costs[single], f"{best} (best)": costs[best]}
+    return rows_of(f"units, {work}", shown, "job_map")
+
+
+def _pool_map(pool: ProcessPoolExecutor, fn: Callable[[object], None], count: int, chunk: int) -> None:
+    deque(pool.map(fn, range(count), chunksize=chunk), maxlen=0)
+
+
+def _submit_all(client: ProcessClient) -> None:
+    for job in [client.submit(JobRequest("job", nothing)) for _ in range(JOBS)]:
+        job.result()
+
+
+def _submit_all_to_pool(pool: ProcessPoolExecutor) -> None:
+    for job in [pool.submit(nothing) for _ in range(JOBS)]:
+        job.result()

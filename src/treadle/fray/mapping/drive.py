@@ -1,0 +1,188 @@
+"""Hands batches out to the client and takes them back, in whatever thread a batch ends.
+
+The lanes do not wait for the consumer: the callback of a batch hands out the next one. One thread hands out
+at a time; another one that comes meanwhile leaves its lane to that one, so a client that calls back at once
+makes no recursion.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from reprlib import repr as short
+from typing import Any
+
+from treadle.errors import PoisonedUnitError, ResultTooLargeError, WorkerLostError
+from treadle.fray.mapping.batch import Batch, Outcome
+from treadle.fray.mapping.parcels import Parcels, UnitNotSendable
+from treadle.fray.mapping.units import Units
+from treadle.fray.protocol import Client, JobHandle, JobRequest
+from treadle.fray.running_job import parked
+from treadle.kernel import add_note
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """For the consumer: the outcome of some units, or the error of the first; `ends`: of the whole map.
+
+    `shown` says what the units that failed were, by their places.
+    """
+
+    numbers: Sequence[int]
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    ends: bool = False
+    shown: Mapping[int, str] = field(default_factory=dict)
+
+
+class Drive:
+    """A map at work. `request` is the job of a batch, but for its function."""
+
+    def __init__(
+        self, client: Client, request: JobRequest[Any], units: Units, parcels: Parcels, kills: int
+    ) -> None:
+        self._client = client
+        self._request = request
+        self._units = units
+        self._parcels = parcels
+        self._kills = kills
+        self._context = copy_context()  # batches are submitted under it from any thread
+        self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._handing_out = threading.Lock()
+        self._asked = threading.Event()
+        self._running: dict[int, JobHandle[Outcome]] = {}
+        self._strangers: set[int] = set()
+        self._arrived: deque[Arrival] = deque()
+        self._open = True
+
+    def ask(self, question: Callable[[Units], Any]) -> Any:
+        """What `question` says of the units, while nobody changes them."""
+        with self._lock:
+            return question(self._units)
+
+    def hand_out(self) -> None:
+        """Give every free lane a batch, as far as there are units that may start."""
+        self._asked.set()  # before the lock is tried: whoever has it looks here after giving it back
+        while self._asked.is_set() and self._open and self._handing_out.acquire(blocking=False):
+            self._asked.clear()
+            try:
+                while (batch := self._next_batch()) is not None:
+                    self._submit(batch)
+            finally:
+                self._handing_out.release()
+
+    def arrivals(self) -> list[Arrival]:
+        """What has come since the last call."""
+        with self._lock:
+            found = list(self._arrived)
+            self._arrived.clear()
+        return found
+
+    def wait(self, timeout: float | None) -> None:
+        """Until something has come, or `timeout` seconds; the place of the caller is given to others."""
+        if self._arrived:
+            return
+        with parked(), self._news:
+            if not self._arrived:
+                self._news.wait(timeout)
+
+    def close(self) -> None:
+        """Hand out nothing more, and terminate what runs. No lock is taken: garbage is collected anywhere."""
+        self._open = False
+        for handle in tuple(self._running.values()):
+            handle.terminate()
+
+    def _next_batch(self) -> Batch | None:
+        batch: Batch | None = self.ask(Units.take) if self._open else None
+        return batch
+
+    def _submit(self, batch: Batch) -> None:
+        try:
+            request = replace(self._request, fn=self._parcels.pack(self._with_function(batch)))
+            handle = self._context.copy().run(self._client.submit, request)
+        except UnitNotSendable as refusal:
+            place, error = refusal.place, refusal.error
+            self._settle(
+                Arrival(batch.run.numbers[place:], error=error), lambda units: units.refused(batch, place)
+            )
+        except Exception as fault:  # noqa: BLE001 - raised in the consumer, in its place
+            self._end_map(batch, fault)
+        else:
+            self._running[batch.lane] = handle
+            if not self._open:  # closed meanwhile, and this one was not seen
+                handle.terminate()
+            handle.add_done_callback(lambda ended: self._ended(batch, ended))
+
+    def _with_function(self, batch: Batch) -> Batch:
+        first = batch.lane not in self._strangers
+        self._strangers.add(batch.lane)
+        return replace(batch, whole=first)
+
+    def _ended(self, batch: Batch, handle: JobHandle[Outcome]) -> None:
+        if self._running.get(batch.lane) is handle:
+            del self._running[batch.lane]
+        if not self._open:
+            return
+        try:
+            self._take_back(batch, handle)
+        except BaseException as error:  # noqa: BLE001 - a fault of treadle: nobody else would be told of it
+            first = batch.run.numbers[0]
+            arrival = Arrival(batch.run.numbers, error=error, ends=True)
+            self._settle(arrival, lambda units: units.stop_at(first))
+        self.hand_out()
+
+    def _take_back(self, batch: Batch, handle: JobHandle[Outcome]) -> None:
+        try:
+            outcome = handle.result()
+        except WorkerLostError as error:
+            self._lost(batch, error)
+        except ResultTooLargeError as error:
+            self._too_large(batch, error)
+        except BaseException as error:  # noqa: BLE001 - raised in the consumer, in its place
+            self._end_map(batch, error)
+        else:
+            self._came_back(batch, outcome)
+
+    def _came_back(self, batch: Batch, outcome: Outcome) -> None:
+        if outcome.strange:
+            self._strangers.discard(batch.lane)  # the next batch of the lane brings the function along
+            self._settle(None, lambda units: units.not_run(batch))
+        else:
+            shown = {place: short(batch.run.values[place]) for place in outcome.failed}
+            arrival = Arrival(batch.run.numbers, outcome, shown=shown)
+            self._settle(arrival, lambda units: units.came_back(batch, outcome))
+
+    def _lost(self, batch: Batch, error: WorkerLostError) -> None:
+        number = batch.run.numbers[0]
+        poisoned = PoisonedUnitError(number, short(batch.run.values[0]), self._kills)
+        poisoned.__cause__ = error
+        with self._news:
+            if self._units.lose(batch):
+                self._arrived.append(Arrival(batch.run.numbers, error=poisoned))
+            self._news.notify_all()
+
+    def _too_large(self, batch: Batch, error: ResultTooLargeError) -> None:
+        if len(batch.run) > 1:
+            self._settle(None, lambda units: units.apart(batch))
+        else:
+            shown = {0: short(batch.run.values[0])}
+            arrival = Arrival(batch.run.numbers, error=error, shown=shown)
+            self._settle(arrival, lambda units: units.refused(batch, 0))
+
+    def _end_map(self, batch: Batch, error: BaseException) -> None:
+        if isinstance(error, CancelledError):
+            add_note(error, f"{self._request.name}: a job of it was terminated")
+        arrival = Arrival(batch.run.numbers, error=error, ends=True)
+        self._settle(arrival, lambda units: units.abort(batch))
+
+    def _settle(self, arrival: Arrival | None, change: Callable[[Units], None]) -> None:
+        with self._news:
+            change(self._units)
+            if arrival is not None:
+                self._arrived.append(arrival)
+            self._news.notify_all()
