@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
-
-import fsspec
 
 from treadle.artifacts.gc_known import Garbage, GarbageKind, Known
 from treadle.artifacts.prefix import join
+from treadle.artifacts.remote_workplace import remove_files
 from treadle.artifacts.store import Store
 from treadle.artifacts.workplace import OWN
+from treadle.storage.reach import find as find_below
+from treadle.storage.reach import path_at, reach
 
 _ATTEMPT = re.compile(r"[0-9a-f]{32}")
 
@@ -30,23 +32,18 @@ def find(store: Store, known: Known) -> Iterator[Garbage]:
 
 def delete(path: str) -> bool:
     """Remove the objects below a URL; False when there are none any more."""
-    fs, root = fsspec.url_to_fs(path)
-    fs.invalidate_cache()
-    if not fs.find(root):
-        return False
-    fs.rm(root, recursive=True)
-    return True
+    return remove_files(path)
 
 
 def _attempts(prefix: str, known: Known) -> Counter[tuple[str, str]]:
     """The bytes of each folder of an attempt, by its place and its name there."""
-    fs, root = fsspec.url_to_fs(prefix)
-    fs.invalidate_cache()
-    start = len(root.rstrip("/")) + 1
+    way = reach(prefix)
+    root = path_at(way.fs(), prefix)
+    start = len(root) + 1
     sizes: Counter[tuple[str, str]] = Counter()
-    for top in _tops(fs, root):  # one name of steps after the other: a bucket may hold very much
+    for top in way.ask(partial(_tops, root=root), "list", prefix):  # one by one: a bucket may hold very much
         if top[start:].rstrip("/") != OWN:
-            for path, info in fs.find(top, detail=True).items():
+            for path, info in way.ask(partial(find_below, folder=top.rstrip("/")), "list", prefix).items():
                 if (attempt := _attempt(path[start:], known)) is not None:
                     sizes[attempt] += int(info["size"] or 0)
     return sizes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from operator import methodcaller
 from pathlib import Path
 
 from treadle.artifacts.prefix import is_url, join
@@ -29,10 +30,10 @@ def keep_log(prefix: str, place: str, run: str, attempt: int) -> None:
         return
     local = log_file(prefix, place, run, attempt)
     if os.path.exists(local):  # noqa: PTH110 - every step comes here
-        import fsspec
+        from treadle.storage.reach import path_at, reach
 
-        fs, root = fsspec.url_to_fs(join(prefix, OWN, "logs", _relative(place)))
-        fs.pipe_file(f"{root}/{run}-{attempt:04}.log", Path(local).read_bytes())
+        content, url = Path(local).read_bytes(), f"{_folder(prefix, place)}/{run}-{attempt:04}.log"
+        reach(url).ask(lambda fs: fs.pipe_file(path_at(fs, url), content), "write", url)
         Path(local).unlink()
 
 
@@ -41,12 +42,16 @@ def read_log(prefix: str, place: str) -> str:
     if not is_url(prefix):
         path = Path(_whole(prefix, place))
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    import fsspec
+    from treadle.storage.reach import find, path_at, reach
 
-    fs, root = fsspec.url_to_fs(join(prefix, OWN, "logs", _relative(place)))
-    fs.invalidate_cache()
-    parts = [fs.cat_file(path) for path in sorted(fs.find(root))]
+    url = _folder(prefix, place)
+    paths = reach(url).ask(lambda fs: sorted(find(fs, path_at(fs, url))), "list", url)
+    parts = [reach(url).ask(methodcaller("cat_file", path), "read", url) for path in paths]
     return b"".join(parts).decode("utf-8", errors="replace")
+
+
+def _folder(prefix: str, place: str) -> str:
+    return join(prefix, OWN, "logs", _relative(place))
 
 
 def _local_folder(pid: int) -> str:

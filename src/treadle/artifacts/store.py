@@ -7,6 +7,7 @@ output paths and records where the ledger speaks of places and texts.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from treadle.artifacts.artifact import Artifact
@@ -22,9 +23,10 @@ from treadle.artifacts.record import (
     write_head,
 )
 from treadle.artifacts.value import decode_value
+from treadle.artifacts.waits import read_wait
 from treadle.artifacts.workplace import WorkFolder, open_workplace
 from treadle.errors import ArtifactError
-from treadle.storage.ledger import AttemptNote, Claim, Entry, open_ledger
+from treadle.storage.ledger import AttemptNote, Claim, Entry, Owner, open_ledger
 
 _VALUES = 4_096
 _SMALL = 1_000
@@ -75,6 +77,10 @@ class Store:
         if entry is None:
             return None
         return self._read(entry._replace(body=self.ledger.body(place, entry.number)))
+
+    def leases(self) -> Iterator[tuple[str, Owner]]:
+        """Every place that somebody is at work on, and its owner, dead or alive."""
+        return ((place, owner) for place, owner in self.ledger.leases() if read_wait(place) is None)
 
     def folder(self, output_path: str, head: RecordHead) -> str:
         """Where the files of that build are."""

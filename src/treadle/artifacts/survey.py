@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from treadle.artifacts.record import Record, RecordHead
 from treadle.artifacts.store import Store
-from treadle.errors import ArtifactError
+from treadle.errors import ArtifactError, LedgerError
 from treadle.storage.ledger import Entry
 
 
@@ -32,6 +32,8 @@ def standing_builds(store: Store) -> Iterator[Standing]:
         for entry in store.ledger.places():
             yield _read(store, entry)
             last = entry.place
+    except LedgerError:
+        raise
     except ArtifactError:  # a damaged build ends the listing: the rest one by one, by what was ever attempted
         rest = [place for place in attempted_places(store) if place > last]
         yield from standing_at(store, rest)
@@ -41,6 +43,8 @@ def standing_at(store: Store, places: Collection[str]) -> Iterator[Standing]:
     """The standing builds of these places; a place that has none is left out."""
     try:
         entries = store.ledger.latest(places)
+    except LedgerError:
+        raise
     except ArtifactError:  # one of them is damaged: which, and the others, one by one
         yield from filter(None, (standing_build(store, place) for place in places))
     else:
@@ -51,6 +55,8 @@ def standing_build(store: Store, place: str) -> Standing | None:
     """The standing build of one place, None when it has none."""
     try:
         entry = store.ledger.latest([place]).get(place)
+    except LedgerError:
+        raise
     except ArtifactError as error:
         return Standing(place, damage=str(error))
     return None if entry is None else _read(store, entry)

@@ -211,15 +211,13 @@ class _Artifact:
 def _exists(path: str) -> bool:
     if not is_url(path):
         return Path(path).exists()
-    import fsspec  # here: it takes a tenth of a second to load, which a local store need not wait for
+    # Here: fsspec takes a tenth of a second to load, which a local store need not wait for.
+    from treadle.storage.reach import path_at, reach
 
-    fs, root = fsspec.url_to_fs(path)
-    return bool(fs.exists(root))
+    return reach(path).ask(lambda fs: bool(fs.exists(path_at(fs, path))), "look for", path)
 
 
 def _list(folder: str) -> Iterable[FileEntry]:
-    import fsspec  # see above
-
     from treadle.artifacts.remote_workplace import list_files
 
-    return list_files(fsspec.url_to_fs(folder)[0], folder)
+    return list_files(folder)

@@ -57,6 +57,19 @@ def test_all_claims_are_kept_alive_by_one_beat(scene: Scene) -> None:
     assert scene.lost == []
 
 
+def test_with_grace_a_claim_outlives_its_time_while_the_ledger_is_out_of_reach(scene: Scene) -> None:
+    """Nobody else could reach it either; whether somebody did, the next beat tells."""
+    scene.heart._grace = 10.0
+    scene.keep("a")
+    scene.failures = 2
+    scene.now += TTL + 9
+    assert not scene.heart.tick()
+    assert scene.lost == []
+    scene.now += 1
+    assert not scene.heart.tick()
+    assert scene.lost == ["a"]
+
+
 def test_a_lost_claim_is_reported_once(scene: Scene) -> None:
     scene.keep("a")
     scene.keep("b")

@@ -131,7 +131,7 @@ def test_a_missing_package_for_a_url_is_named() -> None:
         "open_ledger('s3://bucket/elsewhere').latest(['a'])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "MissingExtraError: a store at s3://bucket/elsewhere needs the package 's3fs'" in done.stderr
+    assert "MissingExtraError: a store at s3://bucket needs the package 's3fs'" in done.stderr
     assert "pip install 'treadle[s3]'" in done.stderr
 
 

@@ -58,10 +58,17 @@ Raises LedgerError when that failed for some; those are tried again.
 
 
 class Heart:
-    """The claims of this process in one ledger. `ttl` is the time to live, in seconds, without a beat."""
+    """The claims of this process in one ledger. `ttl` is the time to live, in seconds, without a beat.
 
-    def __init__(self, beat: Beat, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
+    For `grace` seconds more a claim is kept whose beats fail without one that finds it another's: while
+    the ledger is out of reach, perhaps nobody could take it over, and a commit will tell.
+    """
+
+    def __init__(
+        self, beat: Beat, ttl: float, clock: Callable[[], float] = time.monotonic, grace: float = 0.0
+    ) -> None:
         self.ttl = ttl
+        self._grace = grace
         self.clock = clock
         self._beat = beat
         self._kept: dict[str, Kept] = {}
@@ -125,7 +132,7 @@ class Heart:
     def _expire(self, kept: Sequence[Kept]) -> None:
         for each in kept:
             with each.lock:
-                if not each.ended and self.clock() - each.confirmed >= self.ttl:
+                if not each.ended and self.clock() - each.confirmed >= self.ttl + self._grace:
                     each.lose()
 
     def _tell(self, kept: Kept) -> None:

@@ -23,6 +23,11 @@ def number_taken(url: str, claim: Claim) -> LeaseLostError:
     )
 
 
+def unknown_end(claim: Claim) -> str:
+    """The answer to a commit never came."""
+    return f"whether build {claim.number} of {claim.place} is committed is not known; the next run will see"
+
+
 def damaged(url: str, place: str, number: int, reason: str = "its checksum is wrong") -> ArtifactError:
     """A build that cannot be trusted."""
     return ArtifactError(

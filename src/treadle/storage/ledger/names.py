@@ -5,6 +5,7 @@
                                        forgotten-00000001.json       it was dropped; its number is not reused
                                        lease-00000002-00000001.json  a sign of life of who makes build 2
                                        attempt-{time}-{token}-{run}.json
+                                       attempt-{time}-b00000001-{run}.json   the attempt that made build 1
     {prefix}/.treadle/runs/{run}.json
 
 The places lie together, and not in the folders of the outputs, so that one listing finds them all and that an
@@ -24,15 +25,19 @@ RUNS = ".treadle/runs"
 
 _MARK = re.compile(r"(build|withdrawn|forgotten)-(\d+)\.json")
 _LEASE = re.compile(r"lease-(\d+)-(\d+)\.json")
-_ATTEMPT = re.compile(r"attempt-(\d+)-[0-9a-f]+-(.*)\.json")
+_ATTEMPT = re.compile(r"attempt-(\d+)-(?:b(\d{8,})|[0-9a-f]+)-(.*)\.json")
 
 
 class AttemptName(NamedTuple):
-    """The name of the object of an attempt, and what it tells. `time` in nanoseconds since 1970."""
+    """The name of the object of an attempt, and what it tells.
+
+    `time` in nanoseconds since 1970; `build` is the number of the build that it made, 0 when it made none.
+    """
 
     time: int
     run: str
     name: str
+    build: int = 0
 
 
 @dataclass
@@ -57,6 +62,11 @@ class Listing:
         return self.newest if stands else None
 
     @property
+    def untold(self) -> set[int]:
+        """The builds whose attempt has no object of its own: whoever made them was cut off just then."""
+        return self.builds - {each.build for each in self.attempts}
+
+    @property
     def generation(self) -> int:
         """The last sign of life of whoever makes the next build; 0 when nobody ever did."""
         return max(self.leases.get(self.newest + 1, ()), default=0)
@@ -72,7 +82,7 @@ def listing(names: Iterable[str]) -> Listing:
         elif match := _LEASE.fullmatch(name):
             found.leases.setdefault(int(match[1]), []).append(int(match[2]))
         elif match := _ATTEMPT.fullmatch(name):
-            found.attempts.append(AttemptName(int(match[1]), unquote(match[2]), name))
+            found.attempts.append(AttemptName(int(match[1]), unquote(match[3]), name, int(match[2] or 0)))
     found.attempts.sort()
     return found
 
@@ -106,6 +116,11 @@ def lease(number: int, generation: int) -> str:
 def attempt(time: int, token: str, run: str) -> str:
     """The name of the object of an attempt."""
     return f"attempt-{time:020d}-{token}-{quote(run, safe='')}.json"
+
+
+def attempt_of_build(time: int, number: int, run: str) -> str:
+    """The name of the object of the attempt that made that build."""
+    return attempt(time, f"b{number:08d}", run)
 
 
 def run_path(run: str) -> str:

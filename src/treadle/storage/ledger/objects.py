@@ -8,22 +8,25 @@ the lease is lost. After every new generation one looks again: made from an old 
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
-from treadle.errors import ArtifactError, LedgerError
+from treadle.errors import LedgerError
 from treadle.storage.ledger import names
+from treadle.storage.ledger.beats import Beats
+from treadle.storage.ledger.bucket import Bucket
 from treadle.storage.ledger.codec import RELEASED, read_sign, sign_of_life
 from treadle.storage.ledger.fork import reset_after_fork
 from treadle.storage.ledger.heart import Heart, Kept
-from treadle.storage.ledger.messages import lease_lost, number_taken
+from treadle.storage.ledger.messages import lease_lost, number_taken, unknown_end
+from treadle.storage.ledger.notes import NotedShelf
 from treadle.storage.ledger.process import this_owner
 from treadle.storage.ledger.protocol import AttemptNote, Claim, Held, Owner
-from treadle.storage.ledger.shelf import Shelf
 from treadle.storage.ledger.staleness import Lease, Watcher
 
 
@@ -35,7 +38,7 @@ class _Sign:
     generation: int
 
 
-class ObjectLedger(Shelf):
+class ObjectLedger(NotedShelf):
     """See `Ledger`. `ttl` in seconds: without a sign of life for so long, a claim of this process is lost."""
 
     def __init__(self, url: str, ttl: float) -> None:
@@ -45,8 +48,10 @@ class ObjectLedger(Shelf):
 
     def _begin(self) -> None:
         super()._begin()
-        self._heart = Heart(self._beat, self._ttl)
-        self._watcher = Watcher()
+        self._hasty = self._bucket.hasty()
+        self._heart = Heart(self._beat, self._ttl, grace=self._bucket.patience())
+        self._beats = Beats(self._beat_one, self.url)
+        self._watcher = Watcher(self._bucket.watch_time)
         self._session = secrets.token_hex(6)
         self._tokens = count(1)
         self._signs: dict[str, _Sign] = {}
@@ -55,17 +60,24 @@ class ObjectLedger(Shelf):
         """See `Ledger`."""
         token = f"{self._session}-{next(self._tokens)}"
         content = sign_of_life(token, this_owner(run), self._ttl)
+        # What the plan saw may be old; whether it was, `_advance` finds out.
+        newest = self._free.pop(place, None)
         while True:
             began = self._heart.clock()
-            seen, lease = self._look(place)
-            if lease is not None and not self._watcher.is_stale(place, lease):
-                return Held(place, lease.owner)
-            claim = Claim(place, token, seen.newest + 1)
-            if self._advance(claim, seen.generation + 1, content):
-                self._signs[token] = _Sign(content, seen.generation + 1)
+            if newest is None:
+                seen, lease = self._look(place)
+                if lease is not None and not self._watcher.is_stale(place, lease):
+                    return Held(place, lease.owner)
+                newest, generation = seen.newest, seen.generation + 1
+            else:
+                generation = 1
+            claim = Claim(place, token, newest + 1)
+            if self._taken(claim, generation, content):
+                self._signs[token] = _Sign(content, generation)
                 self._heart.keep(claim, on_lost, threading.Lock(), began)
                 self._watcher.forget(place)
                 return claim
+            newest = None
 
     def commit(
         self, claim: Claim, head: str, body: str, note: AttemptNote, publish: Callable[[], None] | None
@@ -78,10 +90,17 @@ class ObjectLedger(Shelf):
             publish()
         # Before the build is there, lest a beat in this moment takes it for another's.
         self._end(claim)
-        if not self._put_build(claim, head, body):
+        try:
+            is_committed = self._put_build(claim, head, body, note)
+        except LedgerError as error:
+            error.add_note(unknown_end(claim))
+            raise
+        if not is_committed:
             raise number_taken(self.url, claim)
-        self.note([note])
-        self._clear(claim.place, seen, claim.number)
+        # It is committed. What is left may fail: the build has the note too, and these leases say nothing.
+        tell = partial(self._put_attempt_of_build, claim, note)
+        with contextlib.suppress(LedgerError):
+            self._each(lambda act: act(), [tell, partial(self._clear, claim.place, seen, claim.number)])
 
     def release(self, claim: Claim, note: AttemptNote | None = None) -> None:
         """See `Ledger`."""
@@ -116,8 +135,7 @@ class ObjectLedger(Shelf):
         return True
 
     def reset(self) -> None:
-        """In a forked child: the claims, the heartbeat and the connections are the parent's."""
-        self._bucket.reset()
+        """In a forked child: the claims and the heartbeat are the parent's."""
         self._begin()
 
     def _look(self, place: str) -> tuple[names.Listing, Lease | None]:
@@ -130,19 +148,27 @@ class ObjectLedger(Shelf):
             if (content := self._bucket.read(path)) is not None:
                 return seen, read_sign(content, seen.generation)
 
-    def _advance(self, claim: Claim, generation: int, content: bytes) -> bool:
+    def _taken(self, claim: Claim, generation: int, content: bytes) -> bool:
+        try:
+            return self._advance(claim, generation, content, self._bucket)
+        except BaseException:
+            # The lease may be there, and nobody is behind it: this process at least need not wait for it.
+            self._watcher.give_up(claim.token)
+            raise
+
+    def _advance(self, claim: Claim, generation: int, content: bytes, bucket: Bucket) -> bool:
         """Make one generation of the lease; whether it is the highest, and its build is not there yet."""
         place, _, number = claim
         path = self._path(place, names.lease(number, generation))
-        if not self._bucket.create(path, content):
+        if not bucket.create(path, content):
             return False
-        seen = self._listing(place)
+        seen = names.listing(bucket.find(names.folder(place)))
         if (seen.newest, seen.generation) != (number - 1, generation):
-            self._bucket.remove([path])
+            bucket.remove([path])
             return False
         # The one before stays: whoever saw it as the highest must fail to make this one.
         old = (each for each in seen.leases[number] if each < generation - 1)
-        self._bucket.remove(self._path(place, names.lease(number, each)) for each in old)
+        bucket.remove(self._path(place, names.lease(number, each)) for each in old)
         return True
 
     def _give_up_lease(self, claim: Claim) -> None:
@@ -150,14 +176,17 @@ class ObjectLedger(Shelf):
             _, lease = self._look(claim.place)
             if lease is None or lease.token != claim.token:
                 return
-            if self._advance(claim, lease.beat + 1, RELEASED):
+            if self._advance(claim, lease.beat + 1, RELEASED, self._bucket):
                 return
 
     def _check_ours(self, claim: Claim) -> names.Listing:
-        seen, lease = self._look(claim.place)
+        seen, sign = self._listing(claim.place), self._signs.get(claim.token)
         if seen.newest >= claim.number:
             self._end(claim)
             raise number_taken(self.url, claim)
+        if sign is not None and sign.generation == seen.generation:
+            return seen
+        seen, lease = self._look(claim.place)
         if lease is None or lease.token != claim.token:
             self._end(claim)
             raise lease_lost(self.url, claim, None if lease is None else lease.owner)
@@ -178,32 +207,14 @@ class ObjectLedger(Shelf):
         self._bucket.remove(self._path(place, names.lease(*each)) for each in old)
 
     def _beat(self, kept: Sequence[Kept]) -> None:
-        """See `Beat`. A storage that does not answer holds up nobody but the claim that waits for it."""
-        errors: list[ArtifactError] = []
-        # No pool: its threads would hold up the end of the process for as long as they wait.
-        beats = [threading.Thread(target=self._try_beat, args=(each, errors), daemon=True) for each in kept]
-        deadline = time.monotonic() + self._heart.interval
-        for each in beats:
-            each.start()
-        for each in beats:
-            each.join(max(0.0, deadline - time.monotonic()))
-        if errors:
-            raise errors[0]
-        if any(each.is_alive() for each in beats):
-            raise LedgerError(f"{self.url}: no answer to a sign of life for {self._heart.interval:.1f} s")
-
-    def _try_beat(self, kept: Kept, errors: list[ArtifactError]) -> None:
-        try:
-            self._beat_one(kept)
-        except ArtifactError as error:
-            errors.append(error)
+        self._beats.make(kept, self._heart.interval)
 
     def _beat_one(self, kept: Kept) -> None:
         sign = self._signs.get(kept.claim.token)
         if sign is None:
             return
         began, generation = self._heart.clock(), sign.generation + 1
-        is_ours = self._advance(kept.claim, generation, sign.content)
+        is_ours = self._advance(kept.claim, generation, sign.content, self._hasty)
         with kept.lock:
             if kept.ended:
                 return

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from pathlib import Path
 from typing import Protocol
 
-from treadle.errors import ArgumentError
-from treadle.settings import find_settings
 from treadle.storage.ledger.fork import reset_after_fork
 from treadle.storage.ledger.memory import MemoryLedger
 from treadle.storage.ledger.mounts import is_shared_by_machines
 from treadle.storage.ledger.protocol import Ledger
 from treadle.storage.ledger.sqlite import SqliteLedger
+from treadle.storage.seconds import seconds_setting
 
 _LEASE_SECONDS = 30.0
 
@@ -65,7 +63,7 @@ def open_ledger(prefix: str, *, lease_seconds: float | None = None) -> Ledger:
         ArgumentError: `lease_seconds` is no positive number.
         MissingExtraError: the package for this kind of URL is not installed.
     """
-    return _LEDGERS.find(_plain(prefix), _lease_seconds(lease_seconds))
+    return _LEDGERS.find(_plain(prefix), seconds_setting("lease_seconds", _LEASE_SECONDS, lease_seconds))
 
 
 def close_ledger(prefix: str) -> None:
@@ -96,22 +94,3 @@ def _make(prefix: str, ttl: float) -> _Opened:
     from treadle.storage.ledger.objects import ObjectLedger
 
     return ObjectLedger(prefix, ttl)
-
-
-def _lease_seconds(given: float | None) -> float:
-    if given is not None:
-        return _checked(given, "lease_seconds")
-    if (text := os.environ.get("TREADLE_LEASE_SECONDS")) is not None:
-        return _checked(text, "TREADLE_LEASE_SECONDS")
-    settings = find_settings()
-    return _checked(settings.table.get("lease_seconds", _LEASE_SECONDS), f"{settings.file}: lease_seconds")
-
-
-def _checked(value: object, where: str) -> float:
-    try:
-        seconds = float(value) if isinstance(value, str | int | float) else math.nan
-    except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf):
-        raise ArgumentError(f"{where}: expected a number of seconds above 0, got {value!r}")
-    return seconds

@@ -1,4 +1,4 @@
-"""The part of a ledger of objects that needs no lease: builds, attempts and runs, read and noted.
+"""The builds of a ledger of objects, read, marked and made.
 
 Reading is all waiting, so it goes through a pool of threads: for each place one listing and one read.
 """
@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import secrets
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from treadle.errors import ArtifactError
 from treadle.storage.ledger import names
 from treadle.storage.ledger.bucket import Bucket
 from treadle.storage.ledger.codec import body_sum, head_sum
 from treadle.storage.ledger.messages import damaged, newer_format, no_such_build
-from treadle.storage.ledger.protocol import AttemptNote, Claim, Entry, RunNote
+from treadle.storage.ledger.protocol import AttemptNote, Claim, Entry
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,7 +29,7 @@ _READS_AT_ONCE = 1000
 
 
 class Shelf:
-    """See `Ledger`."""
+    """See `Ledger`; the part that needs no lease."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -41,6 +39,8 @@ class Shelf:
     def _begin(self) -> None:
         """Fresh locks and threads, for a new process or after `close`."""
         self._readers = ThreadPoolExecutor(_READERS, "treadle ledger")
+        # The newest build of places that nobody was at work on when they were last seen.
+        self._free: dict[str, int] = {}
         self._stamping = threading.Lock()
         self._last_stamp = 0
 
@@ -82,44 +82,6 @@ class Shelf:
             self._put_mark("forgotten", place, number)
             self._bucket.remove([self._path(place, names.mark("build", number))])
 
-    def note(self, notes: Sequence[AttemptNote]) -> None:
-        """See `Ledger`."""
-        stamped = [(self._stamp(), each) for each in notes]
-        self._each(lambda pair: self._put_attempt(*pair), stamped)
-
-    def attempts(
-        self, place: str | None = None, run: str | None = None, limit: int | None = None
-    ) -> list[AttemptNote]:
-        """See `Ledger`."""
-        listings = self._listings() if place is None else {place: self._listing(place)}
-        found = [(name, where) for where, listing in listings.items() for name in listing.attempts]
-        wanted = sorted((pair for pair in found if run in (None, pair[0].run)), reverse=True)[:limit]
-        return [each for each in self._each(lambda pair: self._attempt(*pair), wanted) if each is not None]
-
-    def last_attempts(self, places: Iterable[str]) -> dict[str, AttemptNote]:
-        """See `Ledger`."""
-        found = self._each(self._last_attempt, places)
-        return {each.place: each for each in found if each is not None}
-
-    def places_of(self, step: str) -> list[str]:
-        """See `Ledger`; the name of an object does not tell the id, so all attempts are read."""
-        return sorted({each.place for each in self.attempts() if each.step_id.startswith(step)})
-
-    def seconds(self, names: Iterable[str]) -> dict[str, float]:  # noqa: ARG002 - see `Ledger`
-        """Nothing; see `Ledger`."""
-        return {}
-
-    def note_run(self, run: RunNote) -> None:
-        """See `Ledger`."""
-        self._bucket.write(names.run_path(run.run), json.dumps(dataclasses.asdict(run)).encode())
-
-    def runs(self, limit: int | None = None) -> list[RunNote]:
-        """See `Ledger`."""
-        paths = [f"{names.RUNS}/{name}" for name in self._bucket.find(names.RUNS) if name.endswith(".json")]
-        found = self._each(lambda path: self._note(RunNote, path), paths)
-        notes = [each for each in found if each is not None]
-        return sorted(notes, key=lambda each: (each.started, each.run), reverse=True)[:limit]
-
     def _each(self, act: Callable[[T], U], items: Iterable[T]) -> list[U]:
         listed = list(items)
         if len(listed) < 2:
@@ -137,13 +99,17 @@ class Shelf:
         return {place: names.listing(each) for place, each in found.items()}
 
     def _standing(self, place: str) -> Entry | None:
-        number = self._listing(place).standing
+        seen = self._listing(place)
+        if not seen.generation:
+            self._free[place] = seen.newest
+        number = seen.standing
         return None if number is None else self._build(place, number)._replace(body="")
 
-    def _put_build(self, claim: Claim, head: str, body: str) -> bool:
+    def _put_build(self, claim: Claim, head: str, body: str, note: AttemptNote) -> bool:
         place, token, number = claim
         sums = _sums(place, number, head, body)
-        build = {"format": FORMAT, "token": token, "head": head, "body": body, **sums}
+        told = {"note": dataclasses.asdict(note), "ended": self._stamp()}
+        build = {"format": FORMAT, "token": token, "head": head, "body": body, **sums, **told}
         return self._bucket.create(self._path(place, names.mark("build", number)), json.dumps(build).encode())
 
     def _build(self, place: str, number: int) -> Entry:
@@ -169,27 +135,6 @@ class Shelf:
 
     def _put_mark(self, kind: str, place: str, number: int) -> None:
         self._bucket.create(self._path(place, names.mark(kind, number)), b"{}")
-
-    def _put_attempt(self, stamp: int, note: AttemptNote) -> None:
-        name = names.attempt(stamp, secrets.token_hex(4), note.run)
-        self._bucket.create(self._path(note.place, name), json.dumps(dataclasses.asdict(note)).encode())
-
-    def _last_attempt(self, place: str) -> AttemptNote | None:
-        attempts = self._listing(place).attempts
-        return self._attempt(attempts[-1], place) if attempts else None
-
-    def _attempt(self, name: names.AttemptName, place: str) -> AttemptNote | None:
-        return self._note(AttemptNote, self._path(place, name.name))
-
-    def _note(self, kind: Callable[..., T], path: str) -> T | None:
-        """The note of an attempt or a run; None when it has been removed."""
-        content = self._bucket.read(path)
-        try:
-            return None if content is None else kind(**self._parsed(path, content))
-        except (TypeError, ValueError, AttributeError) as error:
-            raise ArtifactError(
-                f"{self.url}/{path}: this note is damaged: {error}; remove it, nothing needs it"
-            ) from error
 
     def _path(self, place: str, name: str) -> str:
         return f"{names.folder(place)}/{name}"
