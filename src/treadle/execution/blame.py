@@ -14,7 +14,7 @@ _THEIRS = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "p
 def describe(error: BaseException) -> str:
     """`Type: message (file.py:12 in function)`, also for an exception that fails to give its message."""
     place = _place(error)
-    return f"{_said(error)} ({place})" if place else _said(error)
+    return f"{said(error)} ({place})" if place else said(error)
 
 
 def traceback_lines(error: BaseException) -> list[str]:
@@ -23,11 +23,12 @@ def traceback_lines(error: BaseException) -> list[str]:
     try:
         text = "".join(traceback.format_exception(type(error), error, frames))
     except Exception:  # noqa: BLE001 - an exception whose message cannot be had still has a place
-        text = "".join(traceback.format_tb(frames)) + _said(error)
+        text = "".join(traceback.format_tb(frames)) + said(error)
     return text.rstrip().split("\n")
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
+    """`Type: message`, also for an exception that fails to give its message."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed

@@ -25,11 +25,13 @@ from treadle.execution.results import Results, as_error
 from treadle.execution.running.capture import capture
 from treadle.execution.running.drive import Drive, RunOptions
 from treadle.execution.running.ends import results_there
+from treadle.execution.running.sendable import check_sendable
 from treadle.execution.running.watch import watch
 from treadle.execution.select import select
 from treadle.execution.step_checks import check_not_used_up
 from treadle.execution.step_spec import StepSpec
 from treadle.fray import Client, ThreadClient, check_count, current_client, has_current_client
+from treadle.fray.default import default_cluster
 from treadle.kernel import Failed
 
 OnFailure: TypeAlias = Literal["continue", "stop"]
@@ -38,9 +40,10 @@ OnFailure: TypeAlias = Literal["continue", "stop"]
 class StepRunner:
     """Runs steps in the order of their dependencies.
 
-    At most `max_concurrent` step functions run at once, on `fray_client`; without one, on the current
-    client if there is one, else on threads of its own. They run under the context variables of
-    whoever called `run`. `reporter` is called with every event; by default events are logged.
+    At most `max_concurrent` step functions run at once, on `fray_client`; without one, on the current client
+    if one is set or this is a job, else on the cluster that `TREADLE_CLUSTER` or the settings name, else on
+    threads of its own. On threads they run under the context variables of whoever called `run`, elsewhere
+    under the travelling ones. `reporter` is called with every event; by default events are logged.
 
     Raises:
         ArgumentError: `max_concurrent` is no whole number of at least 1.
@@ -80,6 +83,8 @@ class StepRunner:
 
         Raises:
             UsageError: the steps or the options are wrong; nothing has run.
+            NotSendableError: a step cannot be sent to other processes, where `fray_client` runs it; nothing
+                has run.
             ArtifactError: a record cannot be read; nothing has run.
             StepsFailedError: steps failed; raised when all others have ended, with `results`.
             KeyboardInterrupt: Ctrl-C; running steps were asked to stop and have ended.
@@ -98,6 +103,8 @@ class StepRunner:
                 plan = look(graph, forced, on_drift)
                 if dry_run:
                     return results_there(graph, plan, self.reporter)
+                if not client.shares_memory:
+                    check_sendable(graph.steps[key] for key in plan.reasons)
                 drive.begin(graph, plan)
             results = watch(drive.run, drive.halt, self.reporter)
         if results.counts.get(Failed):
@@ -121,7 +128,7 @@ class StepRunner:
     def _client(self) -> Iterator[Client]:
         if self.fray_client is not None:
             yield self.fray_client
-        elif has_current_client():
+        elif has_current_client() or default_cluster() != "local":
             yield current_client()
         else:
             own = ThreadClient(self.max_concurrent)

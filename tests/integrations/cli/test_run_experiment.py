@@ -199,3 +199,30 @@ def test_the_folder_of_a_run_is_the_one_that_was_asked_for(project: Project) -> 
     [following] = re.findall(r": treadle (.*)", ran.out)
     assert project(*shlex.split(following)).code == 0
     assert not Path(".treadle").exists()
+
+
+def test_a_cluster_is_where_the_steps_run(project: Project) -> None:
+    ran = project("run", project.target, "--cluster", "processes")
+    assert ran.code == 0, ran.err
+    assert re.search(r"4 steps in .* 4 done", ran.err)
+    assert re.search(r"4 steps in .* 4 cached", project("run", project.target, "--cluster", "local").err)
+
+
+def test_a_failure_on_a_cluster_names_the_line_and_the_options_to_try_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BREAK", "1")
+    ran = project("run", project.target, "--cluster", "processes")
+    assert ran.code == 1
+    assert re.search(r"ValueError: no such \[shard\] \(experiment_\d+.py:\d+ in total\)", ran.err)
+    assert re.search(r"to try again: treadle run .* --cluster processes", ran.err)
+    logs = shlex.split(re.findall(r": treadle (logs .*)", ran.err)[0])
+    assert "total#1 error | ValueError: no such [shard]" in project(*logs).out
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_an_unknown_cluster_is_refused_with_the_known(project: Project, command: str) -> None:
+    ran = project(command, project.target, "--cluster", "procesess")
+    assert ran.code == 2
+    assert "unknown cluster 'procesess'; did you mean 'processes'?" in ran.err
+    assert "local, processes, ray" in ran.err

@@ -17,7 +17,14 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from treadle.artifacts import missing_record
-from treadle.errors import DependencyRebuiltError, StepError, StepTimeoutError
+from treadle.errors import (
+    ArtifactError,
+    DependencyRebuiltError,
+    StepError,
+    StepTimeoutError,
+    StoppedError,
+    WorkerLostError,
+)
 from treadle.execution.blame import describe
 from treadle.execution.drift import describe_drift
 from treadle.execution.freshness import OnDrift, Plan, look
@@ -36,21 +43,23 @@ from treadle.execution.report import (
 from treadle.execution.results import KEPT, Results, because
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
-from treadle.execution.running.execute import Served, Tried
+from treadle.execution.running.execute import Broken, Served, Tried
 from treadle.execution.running.feed import PART, Feed, Part
-from treadle.execution.running.inside import begin_wait, end_wait
+from treadle.execution.running.inside import begin_wait, bodies_around, end_wait
 from treadle.execution.running.jobs import Jobs
 from treadle.execution.running.journal import Journal
 from treadle.execution.running.presence import Presence
 from treadle.execution.running.ready import Ready
 from treadle.execution.running.recipes import Recipes
+from treadle.execution.running.sendable import check_sendable
 from treadle.execution.running.unfinished import Unfinished, Unit
 from treadle.execution.running.verdict import Again, GiveUp, judge
+from treadle.execution.running.waits import Waits
 from treadle.execution.running.watch import Outbox
 from treadle.execution.step_spec import StepSpec
 from treadle.fray import Client, stop_requested
 from treadle.kernel import Failed, Skipped, add_note
-from treadle.storage.ledger import Held, Owner
+from treadle.storage.ledger import AttemptOutcome, Held, Owner
 
 _LOOK_AHEAD = 2 * PART
 _FIRST_LOOK = 0.02
@@ -71,6 +80,7 @@ class Drive:
     """One run on `client`. At most `max_concurrent` bodies run at once."""
 
     def __init__(self, client: Client, options: RunOptions) -> None:
+        self._client = client
         self._options = options
         self._inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._units = Unfinished()
@@ -80,6 +90,7 @@ class Drive:
         self._journal = Journal(options.run)
         self._jobs = Jobs(client, options.run, self._ready, self._agenda, self._post, self._settle)
         self._failed: list[str] = []
+        self._has_left = False  # something, by a process that died
         self._later = 0  # steps that wait for a lease or for their next attempt
         self._halted = threading.Event()
         self._broken: BaseException | None = None
@@ -87,6 +98,7 @@ class Drive:
         self._asked = False
         self._order: tuple[str, ...] = ()
         self._recipes = Recipes()
+        self._waits = None if client.shares_memory else Waits(options.run)
         self._report: Outbox
         self._ends: Ends
 
@@ -114,7 +126,7 @@ class Drive:
         self._guarded(self._work_off)
         self._guarded(self._stop if self._stopping() else self._skip_rest)
         results = self._ends.results(self._order)
-        self._guarded(partial(self._journal.end, results.counts))
+        self._guarded(partial(self._journal.end, results.counts, sweep=self._has_left))
         report(RunEnded(results.counts, time.perf_counter() - clock))
         if self._broken is not None:
             raise self._broken
@@ -198,6 +210,8 @@ class Drive:
             before = (key for key in graph.order if key in known)
             graph = replace(graph, targets=(*graph.targets, *before))
             plan = look(graph, frozenset(), self._options.on_drift, self._units.keys())
+            if not self._client.shares_memory:
+                check_sendable(graph.steps[key] for key in plan.reasons if key not in self._units)
             self._admit(graph, plan)
         except Exception as error:  # noqa: BLE001 - raised again by `run`, when what runs has been stopped
             self._broken = error
@@ -251,6 +265,8 @@ class Drive:
 
     def _settle(self, unit: Unit, tried: Tried) -> None:
         """Take up what an attempt brought that has ended."""
+        if isinstance(tried, Broken) and isinstance(tried.outcome.error, WorkerLostError | StoppedError):
+            self._has_left = True
         match judge(unit, tried):
             case Served() as served:
                 self._finish(unit, served)
@@ -262,6 +278,7 @@ class Drive:
                 self._fail(unit, error, end.started, end.seconds)
 
     def _finish(self, unit: Unit, served: Served) -> None:
+        self._end_wait(unit)
         self._units.done(unit.key, served.head)
         self._ready.done(unit.key)
         self._presence.saw(unit.step, served.head)
@@ -273,14 +290,23 @@ class Drive:
             self._report(StepWaiting(unit.key, unit.step.name, owner))
         try:
             begin_wait(unit.step)
-        except StepError as error:
+            if self._waits is not None:
+                self._waits.begin(bodies_around(), unit.step)
+        except (StepError, ArtifactError) as error:
             self._fail(unit, error)
             return
         delay = min(_FIRST_LOOK * 2**unit.looks, _LONGEST_WAIT)
         unit.looks += 1
         self._start_later(unit, delay)
 
+    def _end_wait(self, unit: Unit) -> None:
+        end_wait(unit.step)
+        if self._waits is not None:
+            self._waits.end(unit.step)
+
     def _try_again(self, unit: Unit, again: Again) -> None:
+        if again.started is None and isinstance(again.error, WorkerLostError):  # nobody else can note it
+            self._journal.note([unit], "lost", [describe(again.error)])
         unit.looks = 0
         unit.late = False
         if again.lost:
@@ -304,12 +330,14 @@ class Drive:
     def _fail(
         self, unit: Unit, error: BaseException, started: datetime | None = None, seconds: float = 0.0
     ) -> None:
+        self._end_wait(unit)
         self._failed.append(unit.key)
         if self._is_over():
             self._stop_feed()
         self._ready.frontier.lose(unit.key)
         if started is None or isinstance(error, StepTimeoutError):  # else the attempt itself has noted it
-            self._journal.note([unit], "failed", [describe(error)])
+            outcome: AttemptOutcome = "cancelled" if isinstance(error, StoppedError) else "failed"
+            self._journal.note([unit], outcome, [describe(error)])
         self._ends.failed(unit.step, Failed(error), unit.attempt, started, seconds)
 
     # The end
@@ -330,7 +358,7 @@ class Drive:
         self._jobs.stop()
         left = [unit for unit in self._units.units() if unit.key not in self._ends]
         for unit in left:
-            end_wait(unit.step)
+            self._end_wait(unit)
         self._journal.note(left, "cancelled", ["the run was stopped before it began"] * len(left))
 
 

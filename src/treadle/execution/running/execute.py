@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -40,7 +41,7 @@ from treadle.artifacts import (
     type_name,
 )
 from treadle.artifacts.logs import keep_log, log_file
-from treadle.artifacts.provenance import capture
+from treadle.artifacts.provenance import Provenance, capture
 from treadle.artifacts.version import is_dev
 from treadle.artifacts.workplace import WorkFolder
 from treadle.errors import ArtifactError, DependencyRebuiltError, LeaseLostError, StepError
@@ -62,7 +63,8 @@ class Task(NamedTuple):
     """One attempt: number `attempt` (from 1) at `step` in the run `run`.
 
     `builds` are those of the dependencies (step id -> build), `known` is the number of the newest build
-    that the plan knows of. A `forced` task runs though its step is done.
+    that the plan knows of. A `forced` task runs though its step is done. `code`, the hash of
+    its function, and `origin` are what whoever planned has seen, where that is another process; else None.
     """
 
     step: StepSpec
@@ -71,6 +73,8 @@ class Task(NamedTuple):
     attempt: int = 1
     known: int = 0
     forced: bool = False
+    code: str | None = None
+    origin: Provenance | None = None
 
 
 class Served(NamedTuple):
@@ -82,11 +86,16 @@ class Served(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """The attempt failed; with `started`, it has been noted in the ledger."""
+    """The attempt failed; with `started`, it has been noted in the ledger.
+
+    `is_retried` is whether the error is of a type that the step is tried again after, where that was told
+    before the error was sent; None where it still has that type.
+    """
 
     outcome: Failed
     started: datetime | None = None
     seconds: float = 0.0
+    is_retried: bool | None = None
 
 
 Tried: TypeAlias = Served | Broken | Held
@@ -153,7 +162,7 @@ def _make(task: Task, store: Store, claim: Claim, work: WorkFolder, started: str
         step_id=step.id,
         name=step.name,
         fingerprint=step.hash_id,
-        code_hash=code_hash(step.fn) if step.fn else "",
+        code_hash=code_of(step) if task.code is None else task.code,
         deps=dict(task.builds),
         files=files,
         location=step.source or work.location,
@@ -217,15 +226,20 @@ def _check_deps(task: Task, seconds: float) -> None:
         raise DependencyRebuiltError(task.step.id, changed, present)
 
 
+def code_of(step: StepSpec) -> str:
+    """The hash of its function; empty when it has none."""
+    return code_hash(step.fn) if step.fn else ""
+
+
 def _body(task: Task, value: object, work: str) -> RecordBody:
-    origin = capture(task.run)
+    origin = capture(task.run) if task.origin is None else task.origin
     return RecordBody(
         value=_kept(task.step, value, work),
         config_text=task.step.config_text,
         artifact_type=type_name(type(value)) if isinstance(value, Artifact) else "",
         attempts=task.attempt,
         run=task.run,
-        host=origin.host,
+        host=socket.gethostname(),
         treadle=origin.treadle,
         commit=origin.commit,
         dirty=origin.dirty,

@@ -1,16 +1,18 @@
 """Which steps are being built around the code that runs here.
 
 A step that runs itself, directly or through a run inside a run, would wait for its own lease for ever. So
-would two steps of this process that run each other: each has what the other waits for.
+would two steps of this process that run each other: each has what the other waits for. Of those of several
+processes see `waits.py`.
 """
 
 from __future__ import annotations
 
 import threading
-from contextvars import ContextVar, Token
+from typing import Any
 
 from treadle.errors import StepError
 from treadle.execution.step_spec import StepSpec
+from treadle.fray.travelling import Travelling
 
 
 def check_outside(step: StepSpec) -> None:
@@ -19,7 +21,7 @@ def check_outside(step: StepSpec) -> None:
     Raises:
         StepError: it is.
     """
-    if any(body.runs and body.output_path == step.output_path for body in _AROUND.get()):
+    if any(body.runs and body.output_path == step.output_path for body in _around()):
         raise StepError(
             f"step {step.id} is run from inside itself, and would wait for itself for ever; "
             "take it out of what its function runs"
@@ -32,21 +34,31 @@ def begin_wait(step: StepSpec) -> None:
     Raises:
         StepError: the body of the step waits for one of them, perhaps by way of others: it would be for ever.
     """
-    around = {body.output_path for body in _AROUND.get() if body.runs}
+    around = {body.output_path for body in bodies_around()}
     with _lock:
         if circle := around & _waited_for(step.output_path):
-            raise StepError(
-                f"step {step.id} is run from inside {min(circle)}, and waits for that itself: each would "
-                "wait for the other for ever; take one out of what the function of the other runs"
-            )
+            raise circle_error(step, min(circle))
         for place in around:
             _waits.setdefault(place, set()).add(step.output_path)
+
+
+def bodies_around() -> tuple[inside, ...]:
+    """The bodies around the caller, the outermost first, whichever processes they run in."""
+    return tuple(body for body in _around() if body.runs)
+
+
+def circle_error(step: StepSpec, output_path: str) -> StepError:
+    """The error of who waits for a step that waits for the body of that output."""
+    return StepError(
+        f"step {step.id} is run from inside {output_path}, and waits for that itself: each would "
+        "wait for the other for ever; take one out of what the function of the other runs"
+    )
 
 
 def end_wait(step: StepSpec) -> None:
     """The bodies around the caller do not wait for the owner of the step any more."""
     with _lock:
-        for body in _AROUND.get():
+        for body in _around():
             _waits.get(body.output_path, set()).discard(step.output_path)
 
 
@@ -67,24 +79,42 @@ class inside:  # noqa: N801 - read as a word: `with inside(step):`
     A class and no generator: `contextmanager` cannot pass on an exception that is frozen.
     """
 
-    __slots__ = ("_token", "output_path", "runs")
+    __slots__ = ("_use", "output_path", "prefix", "runs")
 
     def __init__(self, step: StepSpec) -> None:
         self.output_path = step.output_path
+        self.prefix = str(step.output_path_prefix)
         self.runs = False
 
     def __enter__(self) -> None:
         self.runs = True
-        self._token: Token[tuple[inside, ...]] = _AROUND.set((*_AROUND.get(), self))
+        self._use = _AROUND.use((*_around(), self))
+        self._use.__enter__()
 
     def __exit__(self, *_: object) -> None:
         self.runs = False  # a copy of the context may live on, in a thread that the body has started
-        _AROUND.reset(self._token)
+        self._use.__exit__(None, None, None)
         with _lock:
             _waits.pop(self.output_path, None)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent with a job: the body is around whatever that does."""
+        return _sent, (self.output_path, self.prefix, self.runs)
 
-_AROUND: ContextVar[tuple[inside, ...]] = ContextVar("treadle bodies around", default=())
+
+def _sent(output_path: str, prefix: str, runs: bool) -> inside:
+    body = object.__new__(inside)
+    body.output_path, body.prefix, body.runs = output_path, prefix, runs
+    return body
+
+
+_AROUND: Travelling[tuple[inside, ...]] = Travelling("steps around")
+
+
+def _around() -> tuple[inside, ...]:
+    return _AROUND.get() if _AROUND.is_set else ()
+
+
 _waits: dict[str, set[str]] = {}
 """Output path of a body that runs -> those of the steps whose owners it waits for."""
 _lock = threading.Lock()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from functools import partial
+from typing import Any
 
-from treadle.errors import StepTimeoutError, WorkerLostError
+from treadle.errors import StepTimeoutError, StoppedError, WorkerLostError
 from treadle.execution.blame import describe
 from treadle.execution.freshness import Why
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.execute import Broken, Task, Tried, attempt
-from treadle.execution.running.ready import Ready
+from treadle.execution.running.ready import NOTHING_SPECIAL, Ready
+from treadle.execution.running.sending import attempt_elsewhere, pack, received
 from treadle.execution.running.unfinished import Unit
-from treadle.fray import Client, JobHandle, JobRequest, JobStatus, ResourceConfig
+from treadle.fray import Client, JobHandle, JobRequest, JobStatus
+from treadle.fray.running_job import running_job
 from treadle.kernel import Failed
 
 _GRACE = 5.0
-_NOTHING_SPECIAL = ResourceConfig()
 _WHATEVER_IS_THERE = (Why.FORCED, Why.DEV)
 
 Post = Callable[[Callable[[], object]], object]
@@ -40,8 +43,9 @@ class Jobs:
         self._agenda = agenda
         self._post = post
         self._ended = ended
-        self._running: dict[str, tuple[Unit, JobHandle[Tried]]] = {}
-        self._abandoned: set[JobHandle[Tried]] = set()
+        self._running: dict[str, tuple[Unit, JobHandle[Any]]] = {}
+        self._abandoned: set[JobHandle[Any]] = set()
+        self._asked: set[JobHandle[Any]] = set()  # to stop
 
     def __len__(self) -> int:
         """How many bodies run, also those that nobody waits for any more."""
@@ -55,8 +59,7 @@ class Jobs:
         """Hand over the step's next attempt; what the client raises is passed on."""
         forced = unit.reason.why in _WHATEVER_IS_THERE
         task = Task(unit.step, unit.builds, self._run, unit.attempt, unit.known, forced)
-        resources = unit.step.resources or _NOTHING_SPECIAL
-        job = self._client.submit(JobRequest(unit.key, partial(attempt, task), resources))
+        job = self._client.submit(self._request(task))
         self._running[unit.key] = unit, job
         job.add_done_callback(lambda _: self._post(partial(self._come_back, unit, job)))
         if unit.step.timeout is not None:
@@ -64,36 +67,54 @@ class Jobs:
 
     def stop(self) -> None:
         """Ask all to stop, and wait until they have; one that had not begun has no end."""
-        for _, job in self._running.values():
-            job.terminate()
         running = tuple(self._running.values())
+        had_begun = [job.status() is JobStatus.RUNNING for _, job in running]
+        for _, job in running:
+            self._terminate(job)
         ends = [job.wait() for _, job in running]  # all, before anything can break
-        for (unit, job), end in zip(running, ends, strict=True):
-            if end is not JobStatus.STOPPED:
+        for (unit, job), begun, end in zip(running, had_begun, ends, strict=True):
+            if begun or end is not JobStatus.STOPPED:
                 self._come_back(unit, job)
 
-    def _come_back(self, unit: Unit, job: JobHandle[Tried]) -> None:
+    def _request(self, task: Task) -> JobRequest[Any]:
+        step = task.step
+        resources = step.resources or NOTHING_SPECIAL
+        if self._client.shares_memory:
+            return JobRequest(step.id, partial(attempt, task), resources)
+        sent = partial(attempt_elsewhere, step.id, pack(task))
+        # It has its claim and commits by itself, so it need not be done again when this process is killed.
+        # In a run inside a step, the body of that waits for it, and ends when it cannot ask for more.
+        return JobRequest(step.id, sent, resources, detached=running_job() is None)
+
+    def _terminate(self, job: JobHandle[Any]) -> None:
+        self._asked.add(job)
+        job.terminate()
+
+    def _come_back(self, unit: Unit, job: JobHandle[Any]) -> None:
         self._ready.give(unit.key)
+        was_asked = job in self._asked
+        self._asked.discard(job)
         if job in self._abandoned:
             self._abandoned.discard(job)
         else:
             del self._running[unit.key]
-            self._ended(unit, _result(job))
+            self._ended(unit, _result(job, was_asked=was_asked))
 
-    def _is_running(self, unit: Unit, job: JobHandle[Tried]) -> bool:
+    def _is_running(self, unit: Unit, job: JobHandle[Any]) -> bool:
         return self._running.get(unit.key, (unit, None))[1] is job
 
-    def _time_out(self, unit: Unit, job: JobHandle[Tried]) -> None:
+    def _time_out(self, unit: Unit, job: JobHandle[Any]) -> None:
         if not self._is_running(unit, job):
             return
         if job.status() is JobStatus.PENDING:  # it has not begun, so its time has not either
             self._agenda.after(unit.step.timeout or 0.0, partial(self._time_out, unit, job))
             return
         unit.late = True
-        job.terminate()
-        self._agenda.after(_GRACE, partial(self._abandon, unit, job))
+        self._terminate(job)
+        if self._client.shares_memory:  # elsewhere it is ended in any case
+            self._agenda.after(_GRACE, partial(self._abandon, unit, job))
 
-    def _abandon(self, unit: Unit, job: JobHandle[Tried]) -> None:
+    def _abandon(self, unit: Unit, job: JobHandle[Any]) -> None:
         """A body that does not stop keeps its thread and its lease; the run goes on without it."""
         if self._is_running(unit, job):
             del self._running[unit.key]
@@ -108,12 +129,14 @@ def _never_stopped(unit: Unit) -> StepTimeoutError:
     )
 
 
-def _result(job: JobHandle[Tried]) -> Tried:
+def _result(job: JobHandle[Any], *, was_asked: bool) -> Tried:
     try:
-        return job.result()
+        return received(job.result())
     except WorkerLostError as error:
         return Broken(Failed(error))
     except BaseException as error:  # noqa: BLE001 - the job itself was lost, not the step's own error
+        if was_asked and isinstance(error, CancelledError | KeyboardInterrupt):
+            return Broken(Failed(StoppedError("it was asked to stop, did not, and was ended by force")))
         lost = WorkerLostError(f"the place where it ran was lost: {describe(error)}")
         lost.__cause__ = error
         return Broken(Failed(lost))

@@ -33,12 +33,15 @@ class Journal:
                 open_store(prefix).workplace.sweep()
                 self._note_run(prefix, "", {})
 
-    def end(self, counts: Mapping[type[Outcome], int]) -> None:
-        """The run is over."""
+    def end(self, counts: Mapping[type[Outcome], int], *, sweep: bool) -> None:
+        """The run is over; with `sweep`, processes that worked for it have died and left something."""
         told = {kind.__name__.lower(): count for kind, count in counts.items()}
         for prefix in self._began:
             self._note_run(prefix, _now(), told)
-            open_store(prefix).workplace.tidy()
+            workplace = open_store(prefix).workplace
+            workplace.tidy()
+            if sweep:
+                workplace.sweep()
 
     def note(self, units: Iterable[Unit], outcome: AttemptOutcome, reasons: Iterable[str]) -> None:
         """These steps ended so, without an attempt, or without one that could tell."""

@@ -10,6 +10,9 @@ from treadle.execution.step_spec import StepSpec
 from treadle.fray import Budget, ResourceConfig
 from treadle.kernel import Frontier
 
+NOTHING_SPECIAL = ResourceConfig()
+"""What the job of a step asks for that says nothing. It is left to the client when there is room for it."""
+
 
 class Ready:
     """The frontier of a run, and the resources that its steps share; `total` is what there is."""
@@ -32,10 +35,15 @@ class Ready:
         """
         asking = {key: step.resources for key, step in steps.items() if step.resources is not None}
         for key, request in asking.items():
-            if (reason := self._budget.can_ever(request)) is not None:
-                raise ArgumentError(f"step {key}: resources: {reason}")
+            self._check(key, request)
+        if plain := next((key for key in steps if key not in asking), None):
+            self._check(plain, NOTHING_SPECIAL)
         self._requests.update(asking)
         self.frontier.add(needs, order)
+
+    def _check(self, key: str, request: ResourceConfig) -> None:
+        if (reason := self._budget.can_ever(request)) is not None:
+            raise ArgumentError(f"step {key}: resources: {reason}")
 
     def next(self) -> str | None:
         """The next step that may start, with its resources taken; None when there is none at this moment."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from treadle.errors import DependencyRebuiltError, LeaseLostError, StepTimeoutError, WorkerLostError
-from treadle.execution.retry import NEVER
+from treadle.execution.retry import NEVER, Retry
 from treadle.execution.running.execute import Broken, Served, Tried
 from treadle.execution.running.unfinished import Unit
 from treadle.storage.ledger import Held
@@ -52,10 +52,17 @@ def _after_failure(unit: Unit, broken: Broken) -> Again | GiveUp:
     if unit.late and not lost and not isinstance(error, StepTimeoutError):
         error = _timed_out(unit, error)
     used, granted = (unit.losses + 1, retry.losses + 1) if lost else (unit.attempt, retry.attempts)
-    if used < granted and (lost or isinstance(error, retry.on)):
+    if used < granted and (lost or _is_retried(broken, error, retry)):
         chance = random.random()  # noqa: S311 - spreads retries; nothing is secret
         return Again(error, broken.started, broken.seconds, retry.delay_before(used + 1, chance), lost)
     return GiveUp(error, broken.started, broken.seconds)
+
+
+def _is_retried(broken: Broken, error: BaseException, retry: Retry) -> bool:
+    """Whether the error is of a type after which the step is tried again."""
+    if error is broken.outcome.error and broken.is_retried is not None:
+        return broken.is_retried
+    return isinstance(error, retry.on)
 
 
 def _timed_out(unit: Unit, error: BaseException) -> StepTimeoutError:

@@ -62,7 +62,7 @@ def known_steps(store: Store) -> list[Known]:
     last_attempts: dict[str, AttemptNote] = {}
     for note in store.ledger.attempts():
         last_attempts.setdefault(note.place, note)
-    return _known(standing_builds(store), last_attempts, dict(store.ledger.leases()))
+    return _known(standing_builds(store), last_attempts, dict(store.leases()))
 
 
 def known_at(store: Store, places: Collection[str], owners: Mapping[str, Owner]) -> list[Known]:

@@ -73,7 +73,7 @@ def find_step(store: Store, step: str, *, built: bool = False, logged: bool = Fa
 def find_steps(store: Store, step: str, *, built: bool = False, logged: bool = False) -> list[Known]:
     """All steps of the name `step`, else the one that it means; otherwise as `find_step`."""
     places = _places_called(store, step)
-    owners = dict(store.ledger.leases())
+    owners = dict(store.leases())
     known = known_at(store, places | set(store.ledger.places_of(step)), owners)
     if logged:
         known = _with_logs(store, step, known)

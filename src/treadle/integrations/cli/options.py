@@ -14,9 +14,11 @@ from treadle.execution import Event, OnDrift, OnFailure, StepSpec, VersionsUnuse
 from treadle.execution.handles.versions import Versions
 from treadle.experiment.run import AnyStep
 from treadle.experiment.target import load_target
+from treadle.fray.client import find_cluster
 from treadle.integrations.cli.console import warn
 from treadle.integrations.cli.lookup import StoreOption
 from treadle.integrations.cli.params import parse_params
+from treadle.settings import find_settings
 
 MAX_CONCURRENT = 8
 
@@ -91,9 +93,23 @@ class Asked(Lowering):
     max_concurrent: Annotated[
         int | None, Parameter(help=f"How many steps run at once; by default {MAX_CONCURRENT}.")
     ] = None
+    cluster: Annotated[
+        str | None,
+        Parameter(
+            help="Where the steps run: local, processes, ray, or a cluster of the settings; by default "
+            "TREADLE_CLUSTER, else what the settings say, else threads of this process."
+        ),
+    ] = None
 
     def planning(self) -> dict[str, Any]:
-        """The arguments of `plan`, which are among those of `run`."""
+        """The arguments of `plan`, which are among those of `run`.
+
+        Raises:
+            UnknownNameError: there is no such cluster.
+            ArgumentError: its settings are wrong, or the versions are.
+        """
+        if self.cluster is not None:
+            find_cluster(self.cluster, find_settings())
         return {
             "prefix": self.store,
             "max_concurrent": MAX_CONCURRENT if self.max_concurrent is None else self.max_concurrent,

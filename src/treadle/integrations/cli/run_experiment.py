@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from treadle.errors import StepError, StepsFailedError
 from treadle.execution import Results
 from treadle.experiment import run
+from treadle.fray import Client, FrayClient
 from treadle.integrations.cli.console import command, say
 from treadle.integrations.cli.lookup import named
 from treadle.integrations.cli.options import Running, load
@@ -22,12 +26,34 @@ def run_experiment(target: str, options: Running) -> None:
         return
     arguments = options.planning()
     steps = load(target, options.store)
-    with Progress(max_concurrent=arguments["max_concurrent"]) as progress:
+    # Only now, when the experiment is loaded: other processes look for its modules where this one does.
+    with (
+        _client(options.cluster) as client,
+        Progress(max_concurrent=arguments["max_concurrent"]) as progress,
+    ):
         try:
-            results = run(*steps, reporter=progress, on_failure=options.on_failure or "continue", **arguments)
+            results = run(
+                *steps,
+                fray_client=client,
+                reporter=progress,
+                on_failure=options.on_failure or "continue",
+                **arguments,
+            )
         except StepsFailedError as error:
             raise _failed(target, options, error) from error
     _tell_next(results)
+
+
+@contextmanager
+def _client(cluster: str | None) -> Iterator[Client | None]:
+    if cluster is None:
+        yield None
+        return
+    client = FrayClient(cluster)
+    try:
+        yield client
+    finally:
+        client.shutdown(wait=False)  # its jobs have ended, unless Ctrl-C came twice
 
 
 def _tell_next(results: Results) -> None:
