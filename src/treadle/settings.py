@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treadle.errors import ArgumentError
+from treadle.errors import ArgumentError, UnknownNameError
+
+KEYS = ("answer_seconds", "cluster", "clusters", "lease_seconds", "outage_seconds", "prefix")
+"""What may stand in a settings table: a key that nobody reads would be a mistake that nobody sees."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,24 @@ def find_settings(start: Path | None = None) -> Settings:
 
     Raises:
         ArgumentError: the file is no TOML.
+        UnknownNameError: it has a key that means nothing; lists the known.
     """
     folder = (start or Path.cwd()).absolute()
     for each in (folder, *folder.parents):
         if (own := each / "treadle.toml").is_file():
-            return Settings(own, _parsed(own))
+            return Settings(own, _checked(str(own), _parsed(own)))
         if (project := each / "pyproject.toml").is_file():
             found = Settings(project, _parsed(project).get("tool", {}))
             if "treadle" in found.table:
-                return Settings(project, found.section("treadle"))
+                return Settings(project, _checked(f"{project}: tool.treadle", found.section("treadle")))
     return Settings(None, {})
+
+
+def _checked(where: str, table: Mapping[str, object]) -> Mapping[str, object]:
+    for key in table:
+        if key not in KEYS:
+            raise UnknownNameError(f"key of {where}", key, KEYS)
+    return table
 
 
 def _parsed(file: Path) -> dict[str, Any]:

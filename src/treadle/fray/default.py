@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from collections.abc import Mapping
 
 from treadle.errors import ArgumentError
 from treadle.fray.client import FrayClient
@@ -55,7 +56,8 @@ def default_cluster() -> str:
     settings = find_settings()
     name = settings.table.get("cluster", "local")
     if not isinstance(name, str):
-        raise ArgumentError(f"{settings.file}: cluster: expected the name of a cluster, got {name!r}")
+        hint = "; the tables of clusters are [clusters.NAME]" if isinstance(name, Mapping) else ""
+        raise ArgumentError(f"{settings.file}: cluster: expected the name of a cluster, got {name!r}{hint}")
     return name
 
 

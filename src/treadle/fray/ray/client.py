@@ -1,0 +1,199 @@
+"""The client of a Ray cluster."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import wait as wait_for_futures
+from functools import partial
+from typing import Any, Self, TypeVar, cast
+from weakref import WeakSet
+
+import ray
+
+from treadle.errors import ArgumentError, ClusterError
+from treadle.fray.checks import check_count
+from treadle.fray.environment import EnvironmentConfig
+from treadle.fray.parcel import LARGEST_RESULT
+from treadle.fray.protocol import ActorHandle, ActorRequest, Client, JobHandle, JobRequest
+from treadle.fray.ray.actor import RayActor, callers
+from treadle.fray.ray.connection import LocalCluster, join, leave
+from treadle.fray.ray.desk import ClientDesk
+from treadle.fray.ray.dispatch import cluster_resources
+from treadle.fray.ray.gate import Gate
+from treadle.fray.ray.job import RayJob
+from treadle.fray.ray.opening import new_host
+from treadle.fray.resources import ResourceConfig
+from treadle.fray.running_job import parked
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class RayClient:
+    """Runs jobs as tasks of a Ray cluster.
+
+    With an `address`, that of the cluster's head node, it connects to what runs there, and waits for it at
+    most `connect_timeout` seconds. Without one it uses the connection that this process has to Ray, else it
+    starts a cluster on this machine for as long as the client is open: with `max_workers` processors, with
+    `resources`, and with an object store of `object_store_bytes`, beyond which objects go to `spill_dir`.
+    It can be reached from this machine only.
+
+    `environment` is that of jobs that ask for none. A result may take `max_result_bytes`.
+
+    Raises:
+        ClusterError: the cluster does not answer, or cannot be started.
+        ArgumentError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        max_workers: int | None = None,
+        resources: ResourceConfig | None = None,
+        environment: EnvironmentConfig = EnvironmentConfig(),  # noqa: B008 - frozen
+        connect_timeout: float = 10.0,
+        max_result_bytes: int = LARGEST_RESULT,
+        object_store_bytes: int | None = None,
+        spill_dir: str | None = None,
+        known_as: Client | None = None,  # noqa: ARG002 - in another process it cannot be known
+    ) -> None:
+        check_count("max_result_bytes", max_result_bytes)
+        local = _local(max_workers, resources, object_store_bytes, spill_dir)
+        self._connection = join(address, local, connect_timeout)
+        self._open = True
+        self._jobs: WeakSet[RayJob[Any]] = WeakSet()
+        self._hosts: list[Any] = []
+        self._new_desk = partial(ClientDesk, environment, max_result_bytes, here=self._connection.here)
+        self._desk = self._new_desk(node_id=ray.get_runtime_context().get_node_id())
+        self._keeper: ClientDesk | None = None
+        self._most = max_workers
+        # A cluster that was there before may have room for more.
+        limited = max_workers is not None and max_workers < self.resources().cpu
+        self._gate = Gate(max_workers) if limited and max_workers else None
+        callers[self._desk.name] = self
+        self._connection.told.append(self._lose)
+
+    @property
+    def board(self) -> Any:
+        """Where actors of this client ask."""
+        return self._desk.board
+
+    @property
+    def max_workers(self) -> int:
+        """How many jobs that ask for one processor run at once."""
+        there = max(1, int(self.resources().cpu))
+        return there if self._most is None else min(there, self._most)
+
+    @property
+    def shares_memory(self) -> bool:
+        """False: jobs run in other processes."""
+        return False
+
+    def submit(self, request: JobRequest[T]) -> JobHandle[T]:
+        """Hand over one job; see `Client`.
+
+        Raises:
+            ArgumentError: the client was shut down, or the request can never be met.
+            NotSendableError: its function cannot be pickled.
+        """
+        self._check_open(f"job {request.name!r}")
+        job = self._sent(request)
+        self._jobs.add(job)
+        return cast("JobHandle[T]", job)
+
+    def _sent(self, request: JobRequest[Any]) -> RayJob[Any]:
+        if request.detached and not self._connection.here:
+            desk = self._keeping_desk()
+            return desk.dispatch.entrust(desk.dispatch.envelope(request), desk.board)
+        dispatch = self._desk.dispatch
+        envelope = dispatch.envelope(request)
+        return dispatch.send(envelope) if self._gate is None else dispatch.queue(envelope, self._gate)
+
+    def _keeping_desk(self) -> ClientDesk:
+        if self._keeper is None:
+            self._keeper = self._new_desk(anchor=self._desk.board)
+        return self._keeper
+
+    def create_actor(self, request: ActorRequest[A]) -> ActorHandle[A]:
+        """Make an actor; see `Client`. It holds what it asks for beside processors as long as it lives.
+
+        Raises:
+            ArgumentError: the client was shut down, or the request can never be met.
+            NotSendableError: `make` cannot be pickled.
+        """
+        self._check_open(f"actor {request.name!r}")
+        opening = self._desk.dispatch.opening(request)
+        host = new_host(opening)
+        self._hosts.append(host)
+        return cast("ActorHandle[A]", RayActor(opening.ticket.job_id, opening.ticket.board, host))
+
+    def call(self, actor: RayActor[Any], method: str, args: Any, kwargs: Any) -> RayJob[Any]:
+        """Hand over one call of an actor."""
+        self._check_open(f"job {actor.actor_id}.{method}")
+        job = self._desk.dispatch.call(actor, method, args, kwargs)
+        self._jobs.add(job)
+        return job
+
+    def resources(self) -> ResourceConfig:
+        """What the cluster has in all, now: one that grows has more later."""
+        return cluster_resources()
+
+    def shutdown(self, *, wait: bool = True) -> None:
+        """Take no more jobs; with `wait`, return when those taken have ended. See `Client`.
+
+        A cluster that was there before is left as it is; one that was started here ends.
+        """
+        if not self._open:
+            return
+        self._open = False
+        if wait:
+            self._close()
+        else:
+            threading.Thread(target=self._close, name="treadle-close", daemon=True).start()
+
+    def _close(self) -> None:
+        for job in tuple(self._jobs):
+            job.wait()
+        with parked():
+            for desk in (self._desk, self._keeper):
+                if desk is not None:
+                    wait_for_futures(tuple(desk.orphans))
+        self._connection.told.remove(self._lose)
+        for desk in filter(None, (self._desk, self._keeper)):
+            desk.close()
+        if ray.is_initialized() and not self._connection.lost:
+            for each in (*self._hosts, self._desk.board):
+                ray.kill(each)
+        leave(self._connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def _lose(self, how: str) -> None:
+        for job in tuple(self._jobs):
+            job.fail(
+                ClusterError(f"job {job.job_id}: the cluster was lost: {how}; nobody knows how far it came")
+            )
+
+    def _check_open(self, what: str) -> None:
+        if self._connection.lost:
+            raise ClusterError(f"{what}: the cluster was lost: {self._connection.lost}; open a new client")
+        if not self._open:
+            raise ArgumentError(f"{what}: the client was shut down and takes no more jobs")
+
+
+def _local(
+    max_workers: int | None, resources: ResourceConfig | None, store: int | None, spill_dir: str | None
+) -> LocalCluster:
+    if max_workers is not None:
+        check_count("max_workers", max_workers)
+    if store is not None:
+        check_count("object_store_bytes", store)
+    if resources is None:
+        return LocalCluster(max_workers, None, None, {}, store, spill_dir)
+    cpus = int(resources.cpu) if max_workers is None else max_workers
+    return LocalCluster(cpus, resources.gpu, resources.memory or None, dict(resources.tags), store, spill_dir)
