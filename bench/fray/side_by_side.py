@@ -50,7 +50,7 @@ def rows_of(work: str, costs: Mapping[str, Cost], ours: str) -> list[Row]:
             "wall, µs": cost.wall,
             "best, µs": cost.best,
             "CPU of the driver, µs": cost.cpu,
-            "treadle ÷ this": None if name == ours else round(costs[ours].wall / cost.wall, 2),
+            "treadle ÷ this": None if name == ours else float(f"{costs[ours].wall / cost.wall:.2g}"),
         }
         for name, cost in costs.items()
     ]

@@ -89,7 +89,7 @@ def test_a_sign_of_life_that_gets_no_answer_is_not_overtaken_by_the_next(
     ledgers: Callable[[float], ObjectLedger], proxy: Proxy
 ) -> None:
     """Two at once would take each other's for that of a new owner."""
-    ledger, lost = ledgers(0.6), threading.Event()
+    ledger, lost = ledgers(6), threading.Event()
     claim = ledger.claim("a", lost.set)
     assert isinstance(claim, Claim)
     ledger._heart.close()

@@ -9,17 +9,19 @@ from typing import Any
 
 from bench.fray.side_by_side import Row
 from bench.fray.work import die_once
+from treadle.extras import check_extra
 from treadle.fray.job_map import job_map
 
-DEATHS = 20
+DEATHS, WORKERS = 20, 2
 ABOUT = (
     "Milliseconds from the moment at which a unit kills its worker (SIGKILL) to its start on another one, "
-    f"{DEATHS} times, one after the other; by the wall clock, which both read."
+    f"{DEATHS} times, one after the other, on {WORKERS} workers; by the wall clock, which both read."
 )
 
 
 def rows() -> Iterator[Row]:
     yield _row("processes", _process_client)
+    check_extra("ray", "the row of Ray", "ray")
     yield _row("Ray", _ray_client)
 
 
@@ -38,10 +40,10 @@ def _row(where: str, make: Callable[[], Any]) -> Row:
 def _process_client() -> Any:
     from treadle.fray.processes import ProcessClient
 
-    return ProcessClient(2)
+    return ProcessClient(WORKERS)
 
 
 def _ray_client() -> Any:
     from treadle.fray.ray import RayClient
 
-    return RayClient(max_workers=2)
+    return RayClient(max_workers=WORKERS)

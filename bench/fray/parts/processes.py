@@ -1,4 +1,4 @@
-"""Units and jobs on `ProcessClient`, against `ProcessPoolExecutor`."""
+"""Units and jobs on `ProcessClient`, against `ProcessPoolExecutor` and joblib."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 
 from bench.fray.side_by_side import Row, rows_of, side_by_side
@@ -21,7 +22,8 @@ ABOUT = (
     f"{WORKERS} worker processes, started before; the pool's by `forkserver`. {UNITS:,} units that do "
     f"nothing, {SLEEPERS:,} that sleep for 1 ms, and {JOBS:,} single jobs, submitted at once and waited for. "
     "`job_map` finds its batches itself; `map` of the pool is given several chunk sizes, and the best "
-    f"is the one that is fastest here and now. Medians of {RUNS} runs, for one unit."
+    f"is the one that is fastest here and now; joblib (its backend loky, when it is installed) finds its "
+    f"batches itself, too. Medians of {RUNS} runs, for one unit or job."
 )
 CHUNKS = {"nothing": (10, 100, 1_000, 2_500), "1 ms": (10, 50, 250)}
 
@@ -50,17 +52,25 @@ def _units(
     contenders: dict[str, Callable[[], object]] = {
         "job_map": lambda: deque(job_map(fn, range(count), client=client), maxlen=0)
     }
-    for chunk in (1, *CHUNKS[work]):
-        contenders[f"pool, chunks of {chunk:,}"] = partial(_pool_map, pool, fn, count, chunk)
+    single, *chunked = (f"pool, chunks of {chunk:,}" for chunk in (1, *CHUNKS[work]))
+    for name, chunk in zip((single, *chunked), (1, *CHUNKS[work]), strict=True):
+        contenders[name] = partial(_pool_map, pool, fn, count, chunk)
+    if find_spec("joblib"):
+        contenders["joblib"] = partial(_joblib_map, fn, count)
     costs = side_by_side(contenders, count, RUNS)
-    single = "pool, chunks of 1"
-    best = min((each for each in costs if each not in ("job_map", single)), key=lambda each: costs[each].wall)
-    shown = {"job_map": costs["job_map"], single: costs[single], f"{best} (best)": costs[best]}
-    return rows_of(f"units, {work}", shown, "job_map")
+    best = min(chunked, key=lambda name: costs[name].wall)
+    shown = {name: cost for name, cost in costs.items() if name not in chunked}
+    return rows_of(f"units, {work}", {**shown, f"{best} (best)": costs[best]}, "job_map")
 
 
 def _pool_map(pool: ProcessPoolExecutor, fn: Callable[[object], None], count: int, chunk: int) -> None:
     deque(pool.map(fn, range(count), chunksize=chunk), maxlen=0)
+
+
+def _joblib_map(fn: Callable[[object], None], count: int) -> None:
+    from joblib import Parallel, delayed
+
+    Parallel(WORKERS, backend="loky")(delayed(fn)(number) for number in range(count))
 
 
 def _submit_all(client: ProcessClient) -> None:

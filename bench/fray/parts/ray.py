@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.fray.side_by_side import Row, rows_of, side_by_side
 from bench.fray.work import each_of, millisecond, nothing
+from treadle.extras import check_extra
 from treadle.fray.job_map import job_map
 
 WORKERS = os.cpu_count() or 1
@@ -30,6 +31,7 @@ class Worker:
 
 
 def rows() -> Iterator[Row]:
+    check_extra("ray", "this part", "ray")
     import ray
 
     from treadle.fray.ray import RayClient

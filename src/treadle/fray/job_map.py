@@ -2,30 +2,31 @@
 
 Where to look, in the order in which a unit goes through it:
 
-1. `mapping/source.py` takes it from the caller's iterator, `mapping/supply.py` keeps it until its turn;
-2. `mapping/units.py` decides what runs next and what becomes of what is lost; `mapping/pace.py` how many
-   go together, `mapping/shares.py` over how many lanes;
-3. `mapping/drive.py` submits a batch as a job, `mapping/parcels.py` packs it, `mapping/work_off.py` runs it;
-4. `mapping/order.py` brings the results into the order of the units, `mapping/consumer.py` gives them out.
+1. `mapping/source.py` takes it from the caller's iterator, `mapping/queues.py` keeps it until its turn;
+2. `mapping/scheduler.py` decides what runs next and what becomes of what is lost; `mapping/pace.py` how
+   many go together, `mapping/shares.py` over how many lanes;
+3. `mapping/dispatcher.py` submits it as part of a batch, which `mapping/packing.py` makes a job of;
+4. `mapping/worker.py` calls the function, wherever the job runs;
+5. `mapping/reorder.py` brings the results into the order of the units, `mapping/consumer.py` gives them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Literal, TypeVar, cast
 
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.fray.checks import check_count
 from treadle.fray.current_client import current_client
 from treadle.fray.mapping.consumer import Consumer
-from treadle.fray.mapping.drive import Drive
-from treadle.fray.mapping.pace import LARGEST, Pace
-from treadle.fray.mapping.parcels import parcels_for
+from treadle.fray.mapping.dispatcher import Dispatcher
+from treadle.fray.mapping.pace import Pace
+from treadle.fray.mapping.packing import packing_for
+from treadle.fray.mapping.queues import SharedQueue, deal
+from treadle.fray.mapping.scheduler import Scheduler
 from treadle.fray.mapping.shares import current_lane, divide
 from treadle.fray.mapping.source import Source
-from treadle.fray.mapping.supply import Shared, deal
 from treadle.fray.mapping.tick import Tick, Ticker
-from treadle.fray.mapping.units import Units
 from treadle.fray.protocol import Client, JobRequest
 from treadle.fray.resources import ResourceConfig
 
@@ -35,7 +36,6 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 _ONE_CPU = ResourceConfig()
-_LARGEST_ON_THREADS = 256
 
 
 def job_map(
@@ -52,7 +52,7 @@ def job_map(
     resources: ResourceConfig = _ONE_CPU,
     name: str = "map",
     return_exceptions: bool = False,
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """`fn(unit)` for each unit, in the order of the units, over the workers of `client` (the current one).
 
     Work begins at once. Units are taken from their iterator, in the calling thread, as results are asked for,
@@ -86,24 +86,24 @@ def job_map(
     _check_counts(budget=budget, lanes=lanes, kills=kills)
     client = current_client() if client is None else client
     share = divide(client.max_workers, budget, lanes)
-    keep_going, shares_memory = return_exceptions, client.shares_memory
-    parcels = parcels_for(name, fn, share.nested, shares_memory=shares_memory, keep_going=keep_going)
+    packing = packing_for(
+        name, fn, share.nested, shares_memory=client.shares_memory, keep_going=return_exceptions
+    )
     source = Source(units)
-    shared = Shared() if assign == "pull" else None
-    supply = deal(source.list_all(), share.lanes, weigh) if shared is None else shared
-    pace = Pace(share.lanes, _LARGEST_ON_THREADS if shares_memory else LARGEST)
-    state = Units(supply, share.lanes, kills, pace, keep_going=keep_going)
-    drive = Drive(client, JobRequest(name, _nothing, resources), state, parcels, kills)
-    ticker = Ticker(on_tick, lambda seconds: _tick(drive, source, seconds))
-    consumer = Consumer(name, source, shared, drive, parcels, ticker, keep_going=keep_going)
-    return cast("Iterator[R]", _begun(consumer, drive))
+    shared = SharedQueue() if assign == "pull" else None
+    queue = deal(source.list_all(), share.lanes, weigh) if shared is None else shared
+    scheduler = Scheduler(queue, share.lanes, kills, Pace(share.lanes), keep_going=return_exceptions)
+    dispatcher = Dispatcher(client, JobRequest(name, _nothing, resources), scheduler, packing)
+    ticker = Ticker(on_tick, lambda seconds: _tick(dispatcher, source, seconds))
+    consumer = Consumer(name, source, shared, dispatcher, packing, ticker, keep_going=return_exceptions)
+    return _begun(consumer, dispatcher)
 
 
-def _begun(consumer: Consumer, drive: Drive) -> Iterator[Any]:
+def _begun(consumer: Consumer, dispatcher: Dispatcher) -> Generator[Any, None, None]:
     try:
         consumer.start()
     except BaseException:
-        drive.close()
+        dispatcher.close()
         raise
     results = consumer.results()
     next(results)  # from here on its end ends the map
@@ -128,13 +128,11 @@ def _check_counts(**counts: int | None) -> None:
             check_count(name, value)
 
 
-def _tick(drive: Drive, source: Source, seconds: float) -> Tick:
-    return cast(
-        "Tick",
-        drive.ask(
-            lambda units: Tick(units.done, units.failed, units.running, source.total, units.lost, seconds)
-        ),
-    )
+def _tick(dispatcher: Dispatcher, source: Source, seconds: float) -> Tick:
+    def count(now: Scheduler) -> Tick:
+        return Tick(now.done, now.failed, now.running, source.total, now.lost, seconds)
+
+    return cast("Tick", dispatcher.ask(count))
 
 
 def _nothing() -> None:

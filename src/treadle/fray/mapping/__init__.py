@@ -1,1 +1,1 @@
-"""What `job_map` is made of: the order of units, batches, losses, and the budget of workers."""
+"""What `job_map` is made of; its docstring is the way through."""

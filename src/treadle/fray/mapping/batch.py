@@ -1,4 +1,4 @@
-"""Some units on their way: numbers and values, and the lane that works on them."""
+"""What travels through a map: some units, the batch that a lane makes of them, and what comes back of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Units in rising order of their numbers; `alone`: one of them may have killed a worker."""
+class Units:
+    """Units with their numbers, which rise; `alone`: each has to run by itself, see `Scheduler.lose`."""
 
     numbers: Sequence[int]
     values: Sequence[Any]
@@ -18,17 +18,17 @@ class Run:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, part: slice) -> Run:
-        return Run(self.numbers[part], self.values[part], self.alone)
+    def __getitem__(self, part: slice) -> Units:
+        return Units(self.numbers[part], self.values[part], self.alone)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A run that a lane works on as one job; `whole`: the function goes with it, see `Parcels`."""
+    """Units that a lane works on as one job; `with_function`: a large function goes along, see `Pickled`."""
 
     lane: int
-    run: Run
-    whole: bool = False
+    units: Units
+    with_function: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Outcome:
 
     `payload` is read by whoever packed the batch. `size` in bytes, 0 when nothing was packed; `seconds` are
     those of the units alone. A batch may come back short. `ends`: the last of `failed` ends the map.
-    `strange`: the worker does not know the function.
+    `function_missing`: nothing was done, since the worker does not have the function.
     """
 
     done: int
@@ -46,4 +46,4 @@ class Outcome:
     payload: Any = None
     size: int = 0
     ends: bool = False
-    strange: bool = False
+    function_missing: bool = False

@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from treadle.fray.mapping.drive import Arrival, Drive
-from treadle.fray.mapping.order import Order
-from treadle.fray.mapping.parcels import Parcels
+from treadle.fray.mapping.dispatcher import Arrival, Dispatcher
+from treadle.fray.mapping.packing import Packing
+from treadle.fray.mapping.queues import SharedQueue
+from treadle.fray.mapping.reorder import ReorderBuffer
 from treadle.fray.mapping.source import Source
-from treadle.fray.mapping.supply import Shared
 from treadle.fray.mapping.tick import Ticker
 from treadle.kernel import add_note
 
 
 class Consumer:
-    """`supply` is where pulled units go, None when all were listed before. `name` is that of the map."""
+    """`queue` is where pulled units go, None when all were listed before. `name` is that of the map."""
 
     def __init__(
         self,
         name: str,
         source: Source,
-        supply: Shared | None,
-        drive: Drive,
-        parcels: Parcels,
+        queue: SharedQueue | None,
+        dispatcher: Dispatcher,
+        packing: Packing,
         ticker: Ticker,
         *,
         keep_going: bool,
     ) -> None:
         self._name = name
         self._source = source
-        self._supply = supply
-        self._drive = drive
-        self._parcels = parcels
+        self._queue = queue
+        self._dispatcher = dispatcher
+        self._packing = packing
         self._ticker = ticker
         self._keep_going = keep_going
-        self._order = Order()
+        self._order = ReorderBuffer()
 
     def start(self) -> None:
         """Let the lanes begin.
@@ -43,10 +43,10 @@ class Consumer:
         Raises:
             Exception: the client does not take the work.
         """
-        self._feed()
-        self._drive.hand_out()
-        self._note_end()
-        for arrival in self._drive.arrivals():
+        if not self._feed():  # all were listed before, or there are none
+            self._dispatcher.hand_out()
+            self._note_end()
+        for arrival in self._dispatcher.arrivals():
             if arrival.ends and arrival.error is not None:
                 raise arrival.error
             self._sort_in(arrival)
@@ -64,13 +64,13 @@ class Consumer:
                     self._ticker.tell()
             self._ticker.tell(always=True)
         finally:
-            self._drive.close()
+            self._dispatcher.close()
 
     def _next(self) -> list[Any]:
         """The next results in order; none at the end."""
         while True:
             fed = self._feed()
-            for arrival in self._drive.arrivals():
+            for arrival in self._dispatcher.arrivals():
                 self._sort_in(arrival)
             if ready := self._ready():
                 return ready
@@ -79,19 +79,19 @@ class Consumer:
                 return []
             self._ticker.tell()
             if not fed:
-                self._drive.wait(self._ticker.left())
+                self._dispatcher.wait(self._ticker.left())
 
     def _feed(self) -> bool:
         """Pull units as far as there is room for them; whether any came."""
-        supply, source = self._supply, self._source
-        if supply is None or source.ended:
+        queue, source = self._queue, self._source
+        if queue is None or source.ended:
             return False
-        room = self._drive.ask(lambda units: units.room(source.pulled))
+        room = self._dispatcher.ask(lambda scheduler: scheduler.room(source.pulled))
         if not room:
             return False
         found = source.pull(room)
-        self._drive.ask(lambda _: supply.add(found))
-        self._drive.hand_out()
+        self._dispatcher.ask(lambda _: queue.add(found))
+        self._dispatcher.hand_out()
         self._note_end()
         return bool(found)
 
@@ -100,10 +100,10 @@ class Consumer:
             self._order.put_error(self._source.pulled, self._source.error)
 
     def _ready(self) -> list[Any]:
-        ready = self._order.ready(self._drive.ask(lambda units: max(16, units.size)))
+        ready = self._order.ready(self._dispatcher.ask(lambda scheduler: max(16, scheduler.size)))
         if ready:
-            self._drive.ask(lambda units: units.fetched(self._order.next))
-            self._drive.hand_out()
+            self._dispatcher.ask(lambda scheduler: scheduler.fetched(self._order.next))
+            self._dispatcher.hand_out()
         return ready
 
     def _raise_what_is_next(self) -> None:
@@ -118,7 +118,7 @@ class Consumer:
             return
         assert arrival.outcome is not None  # noqa: S101 - it is one or the other
         try:
-            results, errors = self._parcels.open(arrival.outcome)
+            results, errors = self._packing.open(arrival.outcome)
         except Exception as error:  # noqa: BLE001 - its class is not to be had here, or it fails to load
             add_note(error, f"{self._name}: results from unit {first} on cannot be read")
             self._put_error(first, error, None, ends=True)
@@ -145,6 +145,6 @@ class Consumer:
         if taken := self._keep_going and isinstance(error, Exception) and not ends:
             self._order.put([number], [error])
         else:
-            self._drive.ask(lambda units: units.stop_at(number))
+            self._dispatcher.ask(lambda scheduler: scheduler.stop_at(number))
             self._order.put_error(number, error)
         return taken

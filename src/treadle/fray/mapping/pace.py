@@ -21,11 +21,10 @@ _LEAST_AHEAD = 32
 
 
 class Pace:
-    """For `lanes` lanes; `largest` units at most in a batch."""
+    """For `lanes` lanes."""
 
-    def __init__(self, lanes: int, largest: int = LARGEST) -> None:
+    def __init__(self, lanes: int) -> None:
         self._lanes = lanes
-        self._largest = largest
         self.size = 1
         self._seconds = 0.0
         self._bytes = 0.0
@@ -36,7 +35,7 @@ class Pace:
         self._bytes = _mean(self._bytes, size / units)
         wanted = min(TARGET_S / (self._seconds or 1e-9), _BATCH_BYTES / (self._bytes or 1e-9))
         grown = _GROWTH * max(self.size, units)
-        self.size = max(1, int(min(wanted, grown, self._largest)))
+        self.size = max(1, int(min(wanted, grown, LARGEST)))
 
     def next_size(self, waiting: int) -> int:
         """Units of the next batch, when so many wait: less towards the end, for all lanes to end together."""

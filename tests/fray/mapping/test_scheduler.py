@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.fray.mapping.batch import Batch, Outcome
-from treadle.fray.mapping.order import Order
 from treadle.fray.mapping.pace import Pace
-from treadle.fray.mapping.supply import Dealt, Shared, deal
-from treadle.fray.mapping.units import Units
+from treadle.fray.mapping.queues import LaneQueues, SharedQueue, deal
+from treadle.fray.mapping.reorder import ReorderBuffer
+from treadle.fray.mapping.scheduler import Scheduler
 
 KILLS = 2
 
@@ -29,7 +29,7 @@ class World:
     keep_going: bool
     dealt: bool
     chance: Random
-    order: Order = field(default_factory=Order)
+    order: ReorderBuffer = field(default_factory=ReorderBuffer)
     given: list[Any] = field(default_factory=list)
     alone_when_killed: Counter[int] = field(default_factory=Counter)
     poisoned: set[int] = field(default_factory=set)
@@ -39,29 +39,31 @@ class World:
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.lanes)
-        self.supply: Shared | Dealt = deal(range(self.count), self.lanes) if self.dealt else Shared()
-        self.units = Units(self.supply, self.lanes, KILLS, self.pace, keep_going=self.keep_going)
+        self.queue: SharedQueue | LaneQueues = (
+            deal(range(self.count), self.lanes) if self.dealt else SharedQueue()
+        )
+        self.scheduler = Scheduler(self.queue, self.lanes, KILLS, self.pace, keep_going=self.keep_going)
 
     def pull(self) -> None:
-        if isinstance(self.supply, Shared):
-            room = min(self.units.room(self.pulled), self.count - self.pulled)
+        if isinstance(self.queue, SharedQueue):
+            room = min(self.scheduler.room(self.pulled), self.count - self.pulled)
             room = self.chance.randint(1, room) if room else 0
-            self.supply.add(list(range(self.pulled, self.pulled + room)))
+            self.queue.add(list(range(self.pulled, self.pulled + room)))
             self.pulled += room
 
     def start(self) -> None:
-        while (batch := self.units.take()) is not None:
+        while (batch := self.scheduler.take()) is not None:
             window = self.order.next + self.pace.window()
-            assert all(number < min(window, self.error_known_at) for number in batch.run.numbers)
-            assert list(batch.run.numbers) == list(batch.run.values)
+            assert all(number < min(window, self.error_known_at) for number in batch.units.numbers)
+            assert list(batch.units.numbers) == list(batch.units.values)
             assert batch.lane not in [each.lane for each in self.running]
             self.running.append(batch)
         assert len(self.running) <= self.lanes
-        assert self.units.running == sum(len(each.run) for each in self.running)
+        assert self.scheduler.running == sum(len(each.units) for each in self.running)
 
     def end_one(self) -> None:
         batch = self.running.pop(self.chance.randrange(len(self.running)))
-        if self.kills.intersection(batch.run.values):
+        if self.kills.intersection(batch.units.values):
             self._lose(batch)
         elif self.chance.random() < 0.1:  # a worker dies of something else
             self._lose_by_accident(batch)
@@ -69,15 +71,15 @@ class World:
             self._come_back(batch)
 
     def _lose(self, batch: Batch) -> None:
-        number = batch.run.numbers[0]
-        if len(batch.run) == 1:
+        number = batch.units.numbers[0]
+        if len(batch.units) == 1:
             self.alone_when_killed[number] += 1
-        if self.units.lose(batch):
+        if self.scheduler.lose(batch):
             self._poison(number)
 
     def _lose_by_accident(self, batch: Batch) -> None:
-        number = batch.run.numbers[0]
-        if len(batch.run) == 1 and self.alone_when_killed[number] + 1 >= KILLS:
+        number = batch.units.numbers[0]
+        if len(batch.units) == 1 and self.alone_when_killed[number] + 1 >= KILLS:
             self._come_back(batch)  # no two accidents of one unit: it would look like poison
         else:
             self._lose(batch)
@@ -87,14 +89,14 @@ class World:
         self._put_error(number, "poison")
 
     def _come_back(self, batch: Batch) -> None:
-        done = self.chance.randint(1, len(batch.run))
-        bad = [place for place in range(done) if batch.run.values[place] in self.raises]
+        done = self.chance.randint(1, len(batch.units))
+        bad = [place for place in range(done) if batch.units.values[place] in self.raises]
         if bad and not self.keep_going:
             done, bad = bad[0] + 1, bad[:1]
         seconds = self.chance.choice([0.0, 1e-6, 1e-3, 0.1])
-        self.units.came_back(batch, Outcome(done, bad, seconds, size=done * 10))
+        self.scheduler.came_back(batch, Outcome(done, bad, seconds, size=done * 10))
         for place in range(done):
-            number = batch.run.numbers[place]
+            number = batch.units.numbers[place]
             if place in bad:
                 self._put_error(number, "error")
             else:
@@ -109,7 +111,7 @@ class World:
 
     def fetch(self) -> None:
         self.given += self.order.ready(self.chance.randint(1, 40))
-        self.units.fetched(self.order.next)
+        self.scheduler.fetched(self.order.next)
 
 
 @settings(max_examples=300, deadline=None)
@@ -150,44 +152,44 @@ def _check(world: World) -> None:
     assert all(world.alone_when_killed[number] == KILLS for number in world.poisoned)
     if world.keep_going and world.count:
         assert world.poisoned == {number for number in world.kills if number < world.count}
-        assert world.units.done + world.units.failed == world.count
+        assert world.scheduler.done + world.scheduler.failed == world.count
 
 
 @pytest.mark.parametrize("kills", [1, 2, 5])
 def test_a_unit_is_poisoned_after_so_many_kills_alone(kills: int) -> None:
-    supply = Shared()
-    units = Units(supply, 1, kills, Pace(1), keep_going=True)
-    supply.add(["only"])
+    queue = SharedQueue()
+    scheduler = Scheduler(queue, 1, kills, Pace(1), keep_going=True)
+    queue.add(["only"])
     for _ in range(kills - 1):
-        batch = units.take()
+        batch = scheduler.take()
         assert batch is not None
-        assert not units.lose(batch)
-    batch = units.take()
+        assert not scheduler.lose(batch)
+    batch = scheduler.take()
     assert batch is not None
-    assert units.lose(batch)
-    assert units.take() is None
-    assert units.lost == kills
+    assert scheduler.lose(batch)
+    assert scheduler.take() is None
+    assert scheduler.lost == kills
 
 
 def test_a_lost_batch_runs_again_unit_by_unit_before_all_others() -> None:
-    supply = Shared()
-    units = Units(supply, 1, 3, Pace(1), keep_going=False)
-    supply.add(list(range(100)))
-    first = units.take()
+    queue = SharedQueue()
+    scheduler = Scheduler(queue, 1, 3, Pace(1), keep_going=False)
+    queue.add(list(range(100)))
+    first = scheduler.take()
     assert first is not None
-    units.came_back(first, Outcome(1, (), 1e-6))
-    batch = units.take()
+    scheduler.came_back(first, Outcome(1, (), 1e-6))
+    batch = scheduler.take()
     assert batch is not None
-    assert len(batch.run) > 1
-    assert not units.lose(batch)
-    for number in batch.run.numbers:
-        alone = units.take()
+    assert len(batch.units) > 1
+    assert not scheduler.lose(batch)
+    for number in batch.units.numbers:
+        alone = scheduler.take()
         assert alone is not None
-        assert list(alone.run.numbers) == [number]
-        units.came_back(alone, Outcome(1, (), 1e-6))
-    fresh = units.take()
+        assert list(alone.units.numbers) == [number]
+        scheduler.came_back(alone, Outcome(1, (), 1e-6))
+    fresh = scheduler.take()
     assert fresh is not None
-    assert fresh.run.numbers[0] == batch.run.numbers[-1] + 1
+    assert fresh.units.numbers[0] == batch.units.numbers[-1] + 1
 
 
 def test_batches_grow_for_short_units_and_stay_single_for_long_ones() -> None:
@@ -217,8 +219,8 @@ def test_the_last_batches_are_small_enough_for_all_lanes() -> None:
 
 
 def test_units_are_dealt_out_in_turn_or_by_weight() -> None:
-    def hands(supply: Dealt) -> list[list[int]]:
-        return [list((supply.take(lane, 9, 99) or pytest.fail("none")).numbers) for lane in range(2)]
+    def hands(queues: LaneQueues) -> list[list[int]]:
+        return [list((queues.take(lane, 9, 99) or pytest.fail("none")).numbers) for lane in range(2)]
 
     assert hands(deal([5, 1, 1, 1], 2)) == [[0, 2], [1, 3]]
     assert hands(deal([5, 1, 1, 1], 2, float)) == [[0], [1, 2, 3]]

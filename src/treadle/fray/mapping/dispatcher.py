@@ -18,8 +18,8 @@ from typing import Any
 
 from treadle.errors import PoisonedUnitError, ResultTooLargeError, WorkerLostError
 from treadle.fray.mapping.batch import Batch, Outcome
-from treadle.fray.mapping.parcels import Parcels, UnitNotSendable
-from treadle.fray.mapping.units import Units
+from treadle.fray.mapping.packing import Packing, UnitNotSendable
+from treadle.fray.mapping.scheduler import Scheduler
 from treadle.fray.protocol import Client, JobHandle, JobRequest
 from treadle.fray.running_job import parked
 from treadle.kernel import add_note
@@ -39,31 +39,30 @@ class Arrival:
     shown: Mapping[int, str] = field(default_factory=dict)
 
 
-class Drive:
-    """A map at work. `request` is the job of a batch, but for its function."""
+class Dispatcher:
+    """Of one map. `request` is the job of a batch, but for its function."""
 
     def __init__(
-        self, client: Client, request: JobRequest[Any], units: Units, parcels: Parcels, kills: int
+        self, client: Client, request: JobRequest[Any], scheduler: Scheduler, packing: Packing
     ) -> None:
         self._client = client
         self._request = request
-        self._units = units
-        self._parcels = parcels
-        self._kills = kills
+        self._scheduler = scheduler
+        self._packing = packing
         self._context = copy_context()  # batches are submitted under it from any thread
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
         self._handing_out = threading.Lock()
         self._asked = threading.Event()
         self._running: dict[int, JobHandle[Outcome]] = {}
-        self._strangers: set[int] = set()
+        self._served: set[int] = set()  # lanes whose workers were sent the function
         self._arrived: deque[Arrival] = deque()
         self._open = True
 
-    def ask(self, question: Callable[[Units], Any]) -> Any:
-        """What `question` says of the units, while nobody changes them."""
+    def ask(self, question: Callable[[Scheduler], Any]) -> Any:
+        """What `question` gives, while nobody else asks or changes anything."""
         with self._lock:
-            return question(self._units)
+            return question(self._scheduler)
 
     def hand_out(self) -> None:
         """Give every free lane a batch, as far as there are units that may start."""
@@ -98,17 +97,18 @@ class Drive:
             handle.terminate()
 
     def _next_batch(self) -> Batch | None:
-        batch: Batch | None = self.ask(Units.take) if self._open else None
+        batch: Batch | None = self.ask(Scheduler.take) if self._open else None
         return batch
 
     def _submit(self, batch: Batch) -> None:
         try:
-            request = replace(self._request, fn=self._parcels.pack(self._with_function(batch)))
+            request = replace(self._request, fn=self._packing.pack(self._with_function(batch)))
             handle = self._context.copy().run(self._client.submit, request)
         except UnitNotSendable as refusal:
             place, error = refusal.place, refusal.error
             self._settle(
-                Arrival(batch.run.numbers[place:], error=error), lambda units: units.refused(batch, place)
+                Arrival(batch.units.numbers[place:], error=error),
+                lambda scheduler: scheduler.refused(batch, place),
             )
         except Exception as fault:  # noqa: BLE001 - raised in the consumer, in its place
             self._end_map(batch, fault)
@@ -119,9 +119,9 @@ class Drive:
             handle.add_done_callback(lambda ended: self._ended(batch, ended))
 
     def _with_function(self, batch: Batch) -> Batch:
-        first = batch.lane not in self._strangers
-        self._strangers.add(batch.lane)
-        return replace(batch, whole=first)
+        first = batch.lane not in self._served
+        self._served.add(batch.lane)
+        return replace(batch, with_function=first)
 
     def _ended(self, batch: Batch, handle: JobHandle[Outcome]) -> None:
         if self._running.get(batch.lane) is handle:
@@ -131,9 +131,9 @@ class Drive:
         try:
             self._take_back(batch, handle)
         except BaseException as error:  # noqa: BLE001 - a fault of treadle: nobody else would be told of it
-            first = batch.run.numbers[0]
-            arrival = Arrival(batch.run.numbers, error=error, ends=True)
-            self._settle(arrival, lambda units: units.stop_at(first))
+            first = batch.units.numbers[0]
+            arrival = Arrival(batch.units.numbers, error=error, ends=True)
+            self._settle(arrival, lambda scheduler: scheduler.stop_at(first))
         self.hand_out()
 
     def _take_back(self, batch: Batch, handle: JobHandle[Outcome]) -> None:
@@ -149,40 +149,40 @@ class Drive:
             self._came_back(batch, outcome)
 
     def _came_back(self, batch: Batch, outcome: Outcome) -> None:
-        if outcome.strange:
-            self._strangers.discard(batch.lane)  # the next batch of the lane brings the function along
-            self._settle(None, lambda units: units.not_run(batch))
+        if outcome.function_missing:
+            self._served.discard(batch.lane)  # the next batch of the lane brings the function along
+            self._settle(None, lambda scheduler: scheduler.not_run(batch))
         else:
-            shown = {place: short(batch.run.values[place]) for place in outcome.failed}
-            arrival = Arrival(batch.run.numbers, outcome, shown=shown)
-            self._settle(arrival, lambda units: units.came_back(batch, outcome))
+            shown = {place: short(batch.units.values[place]) for place in outcome.failed}
+            arrival = Arrival(batch.units.numbers, outcome, shown=shown)
+            self._settle(arrival, lambda scheduler: scheduler.came_back(batch, outcome))
 
     def _lost(self, batch: Batch, error: WorkerLostError) -> None:
-        number = batch.run.numbers[0]
-        poisoned = PoisonedUnitError(number, short(batch.run.values[0]), self._kills)
+        number = batch.units.numbers[0]
+        poisoned = PoisonedUnitError(number, short(batch.units.values[0]), self._scheduler.kills)
         poisoned.__cause__ = error
         with self._news:
-            if self._units.lose(batch):
-                self._arrived.append(Arrival(batch.run.numbers, error=poisoned))
+            if self._scheduler.lose(batch):
+                self._arrived.append(Arrival(batch.units.numbers, error=poisoned))
             self._news.notify_all()
 
     def _too_large(self, batch: Batch, error: ResultTooLargeError) -> None:
-        if len(batch.run) > 1:
-            self._settle(None, lambda units: units.apart(batch))
+        if len(batch.units) > 1:
+            self._settle(None, lambda scheduler: scheduler.split(batch))
         else:
-            shown = {0: short(batch.run.values[0])}
-            arrival = Arrival(batch.run.numbers, error=error, shown=shown)
-            self._settle(arrival, lambda units: units.refused(batch, 0))
+            shown = {0: short(batch.units.values[0])}
+            arrival = Arrival(batch.units.numbers, error=error, shown=shown)
+            self._settle(arrival, lambda scheduler: scheduler.refused(batch, 0))
 
     def _end_map(self, batch: Batch, error: BaseException) -> None:
         if isinstance(error, CancelledError):
             add_note(error, f"{self._request.name}: a job of it was terminated")
-        arrival = Arrival(batch.run.numbers, error=error, ends=True)
-        self._settle(arrival, lambda units: units.abort(batch))
+        arrival = Arrival(batch.units.numbers, error=error, ends=True)
+        self._settle(arrival, lambda scheduler: scheduler.abort(batch))
 
-    def _settle(self, arrival: Arrival | None, change: Callable[[Units], None]) -> None:
+    def _settle(self, arrival: Arrival | None, change: Callable[[Scheduler], None]) -> None:
         with self._news:
-            change(self._units)
+            change(self._scheduler)
             if arrival is not None:
                 self._arrived.append(arrival)
             self._news.notify_all()

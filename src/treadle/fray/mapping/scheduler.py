@@ -11,20 +11,20 @@ import heapq
 import math
 from collections import Counter
 
-from treadle.fray.mapping.batch import Batch, Outcome, Run
+from treadle.fray.mapping.batch import Batch, Outcome, Units
 from treadle.fray.mapping.pace import Pace
-from treadle.fray.mapping.supply import Supply
+from treadle.fray.mapping.queues import UnitQueue
 
 
-class Units:
-    """The units of a map over `lanes` lanes. Not safe for use by several threads.
+class Scheduler:
+    """Of a map over `lanes` lanes. Not safe for use by several threads.
 
     With `keep_going` an error of a unit keeps nothing from being started.
     """
 
-    def __init__(self, supply: Supply, lanes: int, kills: int, pace: Pace, *, keep_going: bool) -> None:
-        self._supply = supply
-        self._kills = kills
+    def __init__(self, queue: UnitQueue, lanes: int, kills: int, pace: Pace, *, keep_going: bool) -> None:
+        self._queue = queue
+        self.kills = kills
         self._pace = pace
         self._keep_going = keep_going
         self._free = list(range(lanes))
@@ -55,63 +55,63 @@ class Units:
         if self.broken:
             return 0
         free = self._fetched + self._pace.window() - added
-        return max(0, min(free, self._pace.wanted(self._supply.waiting)))
+        return max(0, min(free, self._pace.wanted(self._queue.waiting)))
 
     def take(self) -> Batch | None:
         """The next batch, for a lane that has none; None when there is nothing to start now."""
-        size = self._pace.next_size(self._supply.waiting)
+        size = self._pace.next_size(self._queue.waiting)
         below = min(self._below, self._fetched + self._pace.window())
         for lane in sorted(self._free):
-            if (run := self._supply.take(lane, size, below)) is not None:
+            if (units := self._queue.take(lane, size, below)) is not None:
                 self._free.remove(lane)
-                self.running += len(run)
-                return Batch(lane, run)
+                self.running += len(units)
+                return Batch(lane, units)
         return None
 
     def came_back(self, batch: Batch, outcome: Outcome) -> None:
         """What is done is done; what is not waits again."""
-        self._end(batch, batch.run[outcome.done :])
+        self._end(batch, batch.units[outcome.done :])
         self.done += outcome.done - len(outcome.failed)
         self.failed += len(outcome.failed)
         if outcome.done:
             self._pace.learn(outcome.done, outcome.seconds, outcome.size)
         if outcome.failed and not self._keep_going:
-            self.stop_at(batch.run.numbers[outcome.failed[0]])
+            self.stop_at(batch.units.numbers[outcome.failed[0]])
         elif outcome.ends:
-            self.stop_at(batch.run.numbers[outcome.failed[-1]])
+            self.stop_at(batch.units.numbers[outcome.failed[-1]])
 
     def not_run(self, batch: Batch) -> None:
         """It was not run, for a reason that lies with none of its units; they wait again."""
-        self._end(batch, batch.run)
+        self._end(batch, batch.units)
 
-    def apart(self, batch: Batch) -> None:
+    def split(self, batch: Batch) -> None:
         """Its units have to run one by one."""
-        self._end(batch, Run(batch.run.numbers, batch.run.values, alone=True))
+        self._end(batch, Units(batch.units.numbers, batch.units.values, alone=True))
 
     def refused(self, batch: Batch, place: int) -> None:
         """Its unit at that place cannot be run at all; the others wait again."""
-        run = batch.run
-        self._end(batch, run[:place])
-        self._supply.give_back(batch.lane, run[place + 1 :])
-        self._fail(run.numbers[place])
+        units = batch.units
+        self._end(batch, units[:place])
+        self._queue.give_back(batch.lane, units[place + 1 :])
+        self._fail(units.numbers[place])
 
     def lose(self, batch: Batch) -> bool:
         """Its worker was lost; whether its only unit is poisoned by now."""
         self.lost += 1
-        number = batch.run.numbers[0]
-        if len(batch.run) == 1:
+        number = batch.units.numbers[0]
+        if len(batch.units) == 1:
             self._killed[number] += 1
-        if self._killed[number] < self._kills:
-            self.apart(batch)
+        if self._killed[number] < self.kills:
+            self.split(batch)
             return False
-        self._end(batch, batch.run[1:])
+        self._end(batch, batch.units[1:])
         self._fail(number)
         return True
 
     def abort(self, batch: Batch) -> None:
         """It ended in a way that ends the map."""
-        self._end(batch, batch.run[:0])
-        self.stop_at(batch.run.numbers[0])
+        self._end(batch, batch.units[:0])
+        self.stop_at(batch.units.numbers[0])
 
     def stop_at(self, number: int) -> None:
         """Start no unit from that one on."""
@@ -122,7 +122,7 @@ class Units:
         if not self._keep_going:
             self.stop_at(number)
 
-    def _end(self, batch: Batch, rest: Run) -> None:
-        self.running -= len(batch.run)
+    def _end(self, batch: Batch, rest: Units) -> None:
+        self.running -= len(batch.units)
         heapq.heappush(self._free, batch.lane)
-        self._supply.give_back(batch.lane, rest)
+        self._queue.give_back(batch.lane, rest)

@@ -11,63 +11,63 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from treadle.fray.mapping.batch import Run
+from treadle.fray.mapping.batch import Units
 
 
-class Supply(Protocol):
-    """Where units wait."""
+class UnitQueue(Protocol):
+    """Where units wait for a lane."""
 
     @property
     def waiting(self) -> int:
         """How many do."""
         ...
 
-    def take(self, lane: int, size: int, below: float) -> Run | None:
+    def take(self, lane: int, size: int, below: float) -> Units | None:
         """The next units for the lane, at most `size`, with numbers below `below`; None if there are none."""
         ...
 
-    def give_back(self, lane: int, run: Run) -> None:
+    def give_back(self, lane: int, units: Units) -> None:
         """The lane had taken them, and has not done them."""
         ...
 
 
-class Returned:
+class Requeued:
     """Units that came back; the lowest numbers first, and suspects one by one."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[int, Run]] = []
+        self._heap: list[tuple[int, Units]] = []
         self.waiting = 0
 
-    def put(self, run: Run) -> None:
+    def put(self, units: Units) -> None:
         """They wait again."""
-        if len(run):
-            heapq.heappush(self._runs, (run.numbers[0], run))
-            self.waiting += len(run)
+        if len(units):
+            heapq.heappush(self._heap, (units.numbers[0], units))
+            self.waiting += len(units)
 
-    def take(self, size: int, below: float) -> Run | None:
-        """As in `Supply`."""
-        if not self._runs or self._runs[0][0] >= below:
+    def take(self, size: int, below: float) -> Units | None:
+        """As in `UnitQueue`."""
+        if not self._heap or self._heap[0][0] >= below:
             return None
-        run = heapq.heappop(self._runs)[1]
-        most = 1 if run.alone else min(size, bisect_left(run.numbers, below))
-        self.waiting -= len(run)
-        self.put(run[most:])
-        return run[:most]
+        units = heapq.heappop(self._heap)[1]
+        most = 1 if units.alone else min(size, bisect_left(units.numbers, below))
+        self.waiting -= len(units)
+        self.put(units[most:])
+        return units[:most]
 
 
-class Shared:
+class SharedQueue:
     """Whoever is free takes the next ones. Units are added in the order of their numbers, from 0."""
 
     def __init__(self) -> None:
         self._fresh: deque[list[Any]] = deque()  # as they were added: slices are cheaper than single units
         self._first = 0
         self._last = 0
-        self._returned = Returned()
+        self._requeued = Requeued()
 
     @property
     def waiting(self) -> int:
-        """See `Supply`."""
-        return self._last - self._first + self._returned.waiting
+        """See `UnitQueue`."""
+        return self._last - self._first + self._requeued.waiting
 
     def add(self, units: list[Any]) -> None:
         """They wait behind the others."""
@@ -75,19 +75,19 @@ class Shared:
             self._fresh.append(units)
             self._last += len(units)
 
-    def take(self, lane: int, size: int, below: float) -> Run | None:  # noqa: ARG002 - all lanes are alike
-        """See `Supply`."""
-        if (run := self._returned.take(size, below)) is not None:
-            return run
+    def take(self, lane: int, size: int, below: float) -> Units | None:  # noqa: ARG002 - all lanes are alike
+        """See `UnitQueue`."""
+        if (again := self._requeued.take(size, below)) is not None:
+            return again
         size = int(min(size, self._last - self._first, below - self._first))
         if size <= 0:
             return None
         first, self._first = self._first, self._first + size
-        return Run(range(first, self._first), self._next(size))
+        return Units(range(first, self._first), self._next(size))
 
-    def give_back(self, lane: int, run: Run) -> None:  # noqa: ARG002 - any lane may take it now
-        """See `Supply`."""
-        self._returned.put(run)
+    def give_back(self, lane: int, units: Units) -> None:  # noqa: ARG002 - any lane may take it now
+        """See `UnitQueue`."""
+        self._requeued.put(units)
 
     def _next(self, size: int) -> list[Any]:
         found: list[Any] = []
@@ -99,27 +99,27 @@ class Shared:
         return found
 
 
-class Dealt:
+class LaneQueues:
     """Each lane has its own units, `hands[lane]`, and works through them in order; none are added."""
 
-    def __init__(self, hands: Sequence[Run]) -> None:
+    def __init__(self, hands: Sequence[Units]) -> None:
         self._hands = list(hands)
         self._taken = [0] * len(hands)
-        self._returned = [Returned() for _ in hands]
+        self._requeued = [Requeued() for _ in hands]
         self.waiting = sum(map(len, hands))
 
-    def take(self, lane: int, size: int, below: float) -> Run | None:
-        """See `Supply`."""
-        run = self._returned[lane].take(size, below) or self._next(lane, size, below)
-        self.waiting -= len(run or ())
-        return run
+    def take(self, lane: int, size: int, below: float) -> Units | None:
+        """See `UnitQueue`."""
+        units = self._requeued[lane].take(size, below) or self._next(lane, size, below)
+        self.waiting -= len(units or ())
+        return units
 
-    def give_back(self, lane: int, run: Run) -> None:
-        """See `Supply`."""
-        self._returned[lane].put(run)
-        self.waiting += len(run)
+    def give_back(self, lane: int, units: Units) -> None:
+        """See `UnitQueue`."""
+        self._requeued[lane].put(units)
+        self.waiting += len(units)
 
-    def _next(self, lane: int, size: int, below: float) -> Run | None:
+    def _next(self, lane: int, size: int, below: float) -> Units | None:
         hand, at = self._hands[lane], self._taken[lane]
         end = min(at + size, bisect_left(hand.numbers, below))
         if end <= at:
@@ -128,10 +128,10 @@ class Dealt:
         return hand[at:end]
 
 
-def deal(units: Sequence[Any], lanes: int, weigh: Callable[[Any], float] | None = None) -> Dealt:
+def deal(units: Sequence[Any], lanes: int, weigh: Callable[[Any], float] | None = None) -> LaneQueues:
     """Round robin; with `weigh` the heaviest first, each to the lane that has least by then."""
     numbers = _round_robin(units, lanes) if weigh is None else _balanced(list(map(weigh, units)), lanes)
-    return Dealt([Run(mine, [units[number] for number in mine]) for mine in numbers])
+    return LaneQueues([Units(mine, [units[number] for number in mine]) for mine in numbers])
 
 
 def _round_robin(units: Sequence[Any], lanes: int) -> list[Sequence[int]]:

@@ -8,19 +8,21 @@ from typing import Any
 _MISSING = object()
 
 
-class Order:
-    """Keeps what has come until its turn. Not safe for use by several threads."""
+class ReorderBuffer:
+    """Keeps what has come early until its turn. Not safe for use by several threads."""
 
     def __init__(self) -> None:
         self.next = 0
-        self._runs: dict[int, list[Any]] = {}  # by the number of the first; most results come so, and stay so
+        self._stretches: dict[
+            int, list[Any]
+        ] = {}  # by the number of the first; most results come so, and stay so
         self._single: dict[int, Any] = {}
         self._errors: dict[int, BaseException] = {}
 
     def put(self, numbers: Sequence[int], results: list[Any]) -> None:
         """The results of these units, one for each."""
         if isinstance(numbers, range) and numbers.step == 1 and results:
-            self._runs[numbers.start] = results
+            self._stretches[numbers.start] = results
         else:
             self._single.update(zip(numbers, results, strict=True))
 
@@ -32,9 +34,9 @@ class Order:
         """Results that are next in order, about `most` if there are so many; they are given once."""
         found: list[Any] = []
         while len(found) < most:
-            if (run := self._runs.pop(self.next, None)) is not None:
-                found = found + run if found else run
-                self.next += len(run)
+            if (stretch := self._stretches.pop(self.next, None)) is not None:
+                found = found + stretch if found else stretch
+                self.next += len(stretch)
             elif (result := self._single.pop(self.next, _MISSING)) is not _MISSING:
                 found.append(result)
                 self.next += 1
