@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from pathlib import Path
 from typing import Any, TypeAlias
+
+from treadle.artifacts.script import module_name
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A tree that JSON can write."""
@@ -17,16 +17,6 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def type_name(thing: Any) -> str:
     """`module.Class`, or `module.function`; in a script run as `__main__`, as if it were imported."""
     return f"{module_name(thing.__module__)}.{thing.__qualname__}"
-
-
-def module_name(name: str) -> str:
-    """The name of a module; that of a script run as `__main__` as if it were imported."""
-    main = sys.modules.get("__main__")
-    if name != "__main__" or main is None:
-        return name
-    if (spec := getattr(main, "__spec__", None)) is not None:
-        return str(spec.name)
-    return Path(getattr(main, "__file__", None) or "__main__").stem
 
 
 def number_form(value: float) -> Json:

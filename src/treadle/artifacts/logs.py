@@ -6,7 +6,11 @@ grow, the lines of an attempt are gathered on this machine and put into the stor
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 import os
+import stat
 import tempfile
 from operator import methodcaller
 from pathlib import Path
@@ -14,14 +18,13 @@ from pathlib import Path
 from treadle.artifacts.prefix import is_url, join
 from treadle.artifacts.workplace import OWN
 
-_LOCAL_FOLDERS: dict[int, str] = {}
-
 
 def log_file(prefix: str, place: str, run: str, attempt: int) -> str:
     """The local file that the lines of this attempt are appended to."""
     if not is_url(prefix):
         return _whole(prefix, place)
-    return f"{_local_folder(os.getpid())}/{_relative(join(prefix, place))}-{run}-{attempt}.log"
+    name = hashlib.sha256(join(prefix, place).encode()).hexdigest()[:16]
+    return f"{_local_folder()}/{name}-{run}-{attempt}.log"
 
 
 def keep_log(prefix: str, place: str, run: str, attempt: int) -> None:
@@ -54,11 +57,17 @@ def _folder(prefix: str, place: str) -> str:
     return join(prefix, OWN, "logs", _relative(place))
 
 
-def _local_folder(pid: int) -> str:
-    """The folder of this process; a fork has its own."""
-    if pid not in _LOCAL_FOLDERS:  # of several threads that make one at once, all use the first
-        _LOCAL_FOLDERS.setdefault(pid, tempfile.mkdtemp(prefix="treadle-logs-"))
-    return _LOCAL_FOLDERS[pid]
+@functools.cache
+def _local_folder() -> str:
+    """One for all processes of this user, so that the lines of one that was killed can be kept by another."""
+    folder = Path(tempfile.gettempdir(), f"treadle-logs-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():  # somebody else has taken the name
+        return tempfile.mkdtemp(prefix="treadle-logs-")
+    folder.chmod(0o700)
+    return str(folder)
 
 
 def _whole(prefix: str, place: str) -> str:

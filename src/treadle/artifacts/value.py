@@ -15,13 +15,15 @@ import dataclasses
 import functools
 import importlib
 import os
+import sys
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
 from treadle.artifacts.forms import of_package
-from treadle.artifacts.json_form import Json, json_text, module_name, number_form
+from treadle.artifacts.json_form import Json, json_text, number_form
 from treadle.artifacts.prefix import is_url, join
+from treadle.artifacts.script import module_name, script_class
 from treadle.errors import ArtifactError
 
 _is_of_numpy = of_package("numpy", "number", "bool_")
@@ -108,7 +110,7 @@ class _Encoder:
             return {"path": self._text(str(value))}
         if kind is datetime:
             return {"datetime": [value.isoformat(), value.fold]}
-        if dataclasses.is_dataclass(value) and "<locals>" not in kind.__qualname__:
+        if dataclasses.is_dataclass(value) and _can_be_found(kind):
             fields: dict[str, Json] = {
                 field.name: self.encode(getattr(value, field.name), f"{where}.{field.name}")
                 for field in dataclasses.fields(value)
@@ -189,11 +191,7 @@ def _build(module: str, qualname: str, fields: dict[str, Any]) -> object:
 
 def _find_dataclass(module: str, qualname: str) -> Any:
     try:
-        # What ran as a script was kept under the name it is imported by, so that both can read it.
-        is_main = module == module_name("__main__")
-        found: Any = importlib.import_module("__main__" if is_main else module)
-        for name in qualname.split("."):
-            found = getattr(found, name)
+        found = _find(module, qualname)
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
         raise ArtifactError(
             f"value: the dataclass {module}.{qualname} cannot be found: {type(error).__name__}: {error}"
@@ -201,3 +199,20 @@ def _find_dataclass(module: str, qualname: str) -> Any:
     if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
         raise ArtifactError(f"value: {module}.{qualname} is no dataclass any more")
     return found
+
+
+def _find(module: str, qualname: str) -> Any:
+    # What ran as a script was kept under the name it is imported by, so that both can read it.
+    if module == module_name("__main__"):
+        return script_class(qualname)
+    return functools.reduce(getattr, qualname.split("."), importlib.import_module(module))
+
+
+def _can_be_found(kind: type) -> bool:
+    """Whether the class is one of its module; one of a function looks like that when it was pickled."""
+    try:
+        if kind.__module__ in sys.modules:
+            _find(module_name(kind.__module__), kind.__qualname__)
+    except AttributeError:
+        return False
+    return "<locals>" not in kind.__qualname__

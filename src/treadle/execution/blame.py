@@ -7,6 +7,8 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from treadle.fray.sent_error import said
+
 _OURS = str(Path(__file__).parents[1])
 _THEIRS = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
@@ -25,14 +27,6 @@ def traceback_lines(error: BaseException) -> list[str]:
     except Exception:  # noqa: BLE001 - an exception whose message cannot be had still has a place
         text = "".join(traceback.format_tb(frames)) + said(error)
     return text.rstrip().split("\n")
-
-
-def said(error: BaseException) -> str:
-    """`Type: message`, also for an exception that fails to give its message."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as failure:  # noqa: BLE001 - the broken message must not hide which step failed
-        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
 
 
 def _place(error: BaseException) -> str:

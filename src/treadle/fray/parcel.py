@@ -4,31 +4,30 @@
 2. `carry_out`: in the worker, the call is made under those values, as the job that runs there
 3. `open_outcome`: what it returned, or what it raised, for whoever asks for the result
 
-Functions of scripts and notebooks go by value, those of modules by name. An exception that cannot be pickled
-arrives as a `RemoteError` with its type, its message and its traceback.
+Functions of scripts and notebooks go by value, those of modules by name; for exceptions see `sent_error`.
 """
 
 from __future__ import annotations
 
 import pickle
 import sys
-import traceback
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
-import cloudpickle
-
-from treadle.errors import RemoteError, ResultTooLargeError
-from treadle.fray.current_client import set_current_client
+from treadle.errors import ResultTooLargeError
+from treadle.fray.current import set_current_client
 from treadle.fray.pickling import pickled
 from treadle.fray.protocol import Client
 from treadle.fray.running_job import RunningJob, running
+from treadle.fray.sent_error import receive_error, send_error
 from treadle.fray.travelling import luggage, unpacked
 from treadle.kernel import add_note
 
 LARGEST_RESULT = 1 << 30
 """Bytes; the default of what a job may return."""
 
+_NOTHING = nullcontext()
 _RETURNED, _RAISED = b"=", b"!"
 
 
@@ -57,7 +56,7 @@ def carry_out(
     """
     try:
         fn, values = _unpacked_call(call)
-        with running(job), set_current_client(client), unpacked(values):
+        with running(job), set_current_client(client), unpacked(values) if values else _NOTHING:
             result = fn()
         return pack_result(result, largest)
     except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
@@ -78,23 +77,15 @@ def returned(outcome: bytes | bytearray) -> bool:
 
 
 def open_outcome(outcome: bytes | bytearray) -> Any:
-    """What the call returned; what it raised is raised, with the remote traceback as a note."""
-    view = memoryview(outcome)
-    if view[:1] == _RETURNED:
-        return pickle.loads(view[1:])  # noqa: S301 - from a worker of this process
-    raise _error_of(*pickle.loads(view[1:]))  # noqa: S301 - from a worker of this process
-
-
-def _error_of(data: bytes | None, kind: str, message: str, trace: str) -> BaseException:
+    """What the call returned; what it raised is raised, with the lines of that process in its traceback."""
+    data = memoryview(outcome)[1:]
+    if not returned(outcome):
+        raise receive_error(pickle.loads(data))  # noqa: S301 - from a worker of this process
     try:
-        error = pickle.loads(data) if data is not None else None  # noqa: S301 - from a worker of this process
-    except Exception:  # noqa: BLE001 - its class cannot be found or built here: it is told in words
-        error = None
-    if not isinstance(error, BaseException):
-        error = RemoteError(kind, message)
-    if trace:
-        add_note(error, f"where it was raised, in another process:\n{trace.rstrip()}")
-    return error
+        return pickle.loads(data)  # noqa: S301 - from a worker of this process
+    except Exception as error:
+        add_note(error, "the job has returned, and its result cannot be unpickled here")
+        raise
 
 
 def pack_result(result: object, largest: int = LARGEST_RESULT) -> bytes:
@@ -112,22 +103,5 @@ def pack_result(result: object, largest: int = LARGEST_RESULT) -> bytes:
 
 def pack_error(error: BaseException, *, traced: bool = True) -> bytes:
     """The outcome of a call that raised `error`; unless `traced`, without where it was raised."""
-    trace = "".join(traceback.format_exception(error)) if traced else ""
-    return _RAISED + pickle.dumps((_pickled_error(error), type(error).__name__, _message(error), trace))
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as failure:  # noqa: BLE001 - a broken `__str__` must not hide that there was an error
-        return f"its message cannot be had: {type(failure).__name__}"
-
-
-def _pickled_error(error: BaseException) -> bytes | None:
-    """None when it would not survive: many exceptions pickle well and cannot be built again."""
-    try:
-        data: bytes = cloudpickle.dumps(error)
-        pickle.loads(data)  # noqa: S301 - made in the line above
-    except Exception:  # noqa: BLE001 - told in words instead
-        return None
-    return data
+    sent = send_error(error)
+    return _RAISED + pickle.dumps(sent if traced else sent._replace(frames=()))

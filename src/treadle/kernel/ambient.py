@@ -34,10 +34,9 @@ class Ambient(Generic[T]):
         Raises:
             UsageError: none is set.
         """
-        value = self._variable.get(None)
-        if value is None:
+        if not self.is_set:
             raise UsageError(f"no {self.name} is set here. {self._hint}".rstrip())
-        return value
+        return self._variable.get()
 
     @property
     def is_set(self) -> bool:
@@ -51,8 +50,6 @@ class Ambient(Generic[T]):
 
 class _Use(Generic[T]):
     """See `Ambient.use`. No generator: `contextmanager` cannot pass on an exception that is frozen."""
-
-    __slots__ = ("_token", "_value", "_variable")
 
     def __init__(self, variable: contextvars.ContextVar[T], value: T) -> None:
         self._variable = variable

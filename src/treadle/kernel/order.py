@@ -88,7 +88,6 @@ class Frontier(Generic[K]):
     def done(self, key: K) -> None:
         """`key` is finished and forgotten: its dependents come one step nearer."""
         self._hand_in(key)
-        self._rank.pop(key, None)
         for dependent in self._dependents.pop(key):
             self._advance(dependent)
 
@@ -117,7 +116,7 @@ class Frontier(Generic[K]):
         self._waiting[key] -= 1
         if not self._waiting[key]:
             del self._waiting[key]
-            heapq.heappush(self._ready, (self._rank.get(key, 0.0), key))
+            heapq.heappush(self._ready, (self._rank.pop(key, 0.0), key))
 
     def _hand_in(self, key: K) -> None:
         if key not in self._running:

@@ -45,9 +45,8 @@ class Unwind:
     ) -> None:
         first = error
         while self._undos:
-            undo = self._undos.pop()
             try:
-                undo()
+                self._undos.pop()()
             except BaseException as later:  # noqa: BLE001 - kept and raised below, or noted
                 first = _kept(first, later)
         if first is not None and first is not error:

@@ -109,6 +109,21 @@ def swallow(folder: Runtime[str]) -> None:
             continue
 
 
+@step
+def fail(n: int, folder: Runtime[str]) -> None:
+    """The first one at once, others when the end of a step was told."""
+    trace(folder, f"fail-{n}")
+    if len(list(Path(folder).iterdir())) > 1:
+        await_file(Path(folder).parent / "seen")
+    raise ValueError(n)
+
+
+@step
+def rest(n: int, seconds: float) -> int:
+    time.sleep(seconds)
+    return n
+
+
 @step(timeout=0.5)
 def obey(folder: Runtime[str]) -> int:
     trace(folder, "obey")

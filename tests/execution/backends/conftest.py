@@ -1,7 +1,5 @@
 """The places where steps run. Each is started once; what a test breaks there is its own worker."""
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,20 +18,20 @@ def make(backend: str) -> Client:
         from treadle.fray.processes import ProcessClient
 
         return ProcessClient(WORKERS)
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("ray is not installed")
-    ray_client = importlib.import_module("treadle.fray.ray").RayClient
-    client: Client = ray_client(max_workers=WORKERS)
-    return client
+    from treadle.fray.ray import RayClient
+
+    return RayClient(max_workers=WORKERS, grace=1.0)
 
 
 @pytest.fixture(scope="package")
-def client_of() -> Iterator[Callable[[str], Client]]:
+def client_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Client]]:
     """The client of a backend, by its name."""
     made: dict[str, Client] = {}
 
     def get(backend: str) -> Client:
         if backend not in made:
+            if backend == "ray":
+                request.getfixturevalue("ray_cluster")
             made[backend] = make(backend)
         return made[backend]
 

@@ -3,7 +3,8 @@
     python driver.py STORE FOLDER BACKEND [ADDRESS]
 
 Runs as many steps as FOLDER/steps says, some of which wait for others. Each body leaves a line in the file of
-its step when it begins, and waits for the file FOLDER/go if there is FOLDER/wait.
+its step when it begins, and waits for the file FOLDER/go if there is FOLDER/wait. With FOLDER/deaf no
+interrupt ends it; it makes FOLDER/asked when it was asked to stop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from treadle import Retry, Runtime, run, step
 from treadle.execution import Handle
-from treadle.fray import Client, ThreadClient
+from treadle.fray import Client, ThreadClient, stop_requested
 
 PATIENCE = 120.0
 
@@ -27,15 +28,27 @@ def begun(folder: str, name: str) -> None:
     os.close(file)
 
 
+def await_go(folder: str) -> None:
+    late = time.monotonic() + PATIENCE
+    while Path(folder, "wait").exists() and not Path(folder, "go").exists():
+        assert time.monotonic() < late
+        if stop_requested():
+            Path(folder, "asked").touch()
+        time.sleep(0.01)
+
+
 @step(retry=Retry(attempts=1, delay=0.05, losses=50))
 def work(n: int, before: list[int], folder: Runtime[str]) -> int:
     """Fills its folder in two halves, so that one that was torn apart is seen."""
     begun(folder, f"work-{n}")
     print(f"work {n}")
-    late = time.monotonic() + PATIENCE
-    while Path(folder, "wait").exists() and not Path(folder, "go").exists():
-        assert time.monotonic() < late
-        time.sleep(0.01)
+    while True:
+        try:
+            await_go(folder)
+            break
+        except KeyboardInterrupt:
+            if not Path(folder, "deaf").exists():
+                raise
     time.sleep(random.random() * 0.05)
     return n + sum(before)
 

@@ -107,6 +107,22 @@ def test_an_interrupt_ends_steps_leases_and_processes(project: Project, how: sig
     assert set(project.begun().values()) == {2}
 
 
+def test_who_leaves_at_once_leaves_no_body_behind(project: Project) -> None:
+    """A second Ctrl-C does not wait for bodies that do not stop, and they have been asked to."""
+    (project.folder / "wait").touch()
+    (project.folder / "deaf").touch()
+    process = project.start()
+    until(lambda: len(project.begun()) == 4, "four bodies")
+    process.send_signal(signal.SIGINT)
+    until(lambda: (project.folder / "asked").exists(), "a body that sees it")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode in (128 + signal.SIGINT, -signal.SIGINT)
+    until(lambda: are_gone(project.pids()), "no process is left")
+    assert project.owners() == 0
+    assert project.done() == 0
+
+
 def test_what_had_begun_goes_on_when_the_driver_is_killed_and_is_not_done_again(project: Project) -> None:
     (project.folder / "wait").touch()
     process = project.start()

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from treadle.errors import (
     StepTimeoutError,
     WorkerLostError,
 )
-from treadle.execution import Event, StepStarted
+from treadle.execution import Event, Results, StepEnded, StepStarted
 from treadle.fray import Client, JobRequest, ResourceConfig, set_current_client
+from treadle.fray.processes import ProcessClient
+from treadle.kernel import Done
 from treadle.storage.ledger.process import is_gone
 
 pytestmark = pytest.mark.timeout(180)
@@ -41,6 +44,10 @@ def attempts(store: Path) -> list[tuple[str, str]]:
 def live_owners(store: Path) -> list[int]:
     owners = dict(open_store(str(store)).ledger.leases()).values()
     return [owner.pid for owner in owners if not is_gone(owner)]
+
+
+def leases(store: Path) -> list[str]:
+    return [place for place, _ in open_store(str(store)).ledger.leases()]
 
 
 # What steps see
@@ -74,8 +81,8 @@ def test_a_configured_cluster_is_where_steps_run_of_those_who_name_none(
 
 
 def test_runs_inside_steps_go_as_deep_as_they_like(client: Client, tmp_path: Path) -> None:
-    handle = bodies.countdown(12)
-    assert run(handle, prefix=tmp_path, fray_client=client, max_concurrent=1)[handle.id] == 12
+    handle = bodies.countdown(6)  # there are four workers
+    assert run(handle, prefix=tmp_path, fray_client=client, max_concurrent=1)[handle.id] == 6
 
 
 def test_a_step_that_is_run_from_inside_itself_is_refused(client: Client, tmp_path: Path) -> None:
@@ -193,9 +200,20 @@ def test_a_step_that_kills_every_worker_fails_when_its_losses_are_used_up(
         run(bodies.die(9, "kill", str(folder)), prefix=tmp_path, fray_client=elsewhere)
     [error] = failures(caught)
     assert isinstance(error, WorkerLostError)
+    assert "3 workers were lost under it, and Retry(losses=2) grants no more" in str(error)
     assert traces(folder) == {"die": 3}
     assert attempts(tmp_path) == [("die", "lost"), ("die", "lost"), ("die", "failed")]
-    assert live_owners(tmp_path) == []
+    assert leases(tmp_path) == [], "not even those of the dead"
+
+
+def test_what_a_killed_body_printed_is_kept_in_an_object_store(s3: str, tmp_path: Path) -> None:
+    """Objects cannot grow, so the lines are on the disk of the worker when it dies."""
+    store = f"{s3}/{tmp_path.name}"
+    with ProcessClient(1) as client, pytest.raises(StepsFailedError):
+        run(bodies.die(9, "kill", str(tmp_path)), prefix=store, fray_client=client)
+    [place] = [note.place for note in open_store(store).ledger.attempts(limit=1)]
+    said = [line.partition(" | ")[2] for line in read_log(store, place).splitlines()]
+    assert said == [f"about to die for the {n}. time" for n in (1, 2, 3)]
 
 
 # Steps that are ended
@@ -254,7 +272,47 @@ def test_a_step_that_timed_out_is_tried_again(elsewhere: Client, tmp_path: Path,
     with pytest.raises(StepsFailedError, match="longer than its timeout"):
         run(handle, prefix=tmp_path, fray_client=elsewhere)
     assert sum(traces(folder).values()) == 2
+    notes = open_store(str(tmp_path)).ledger.attempts()
+    assert [note.attempt for note in notes if "longer than its timeout" in note.reason] == [2, 1]
     assert live_owners(tmp_path) == []
+
+
+def test_after_a_failure_nothing_begins_that_waits_for_a_worker(tmp_path: Path, folder: Path) -> None:
+    """One begins before the run hears of the failure, and no other."""
+    handles = [bodies.fail(n, str(folder)) for n in range(4)]
+    store, seen = tmp_path / "store", tmp_path / "seen"
+
+    def tell(event: Event) -> None:
+        if isinstance(event, StepEnded):
+            seen.touch()
+
+    with ProcessClient(1) as client, pytest.raises(StepsFailedError) as caught:
+        run(*handles, prefix=store, fray_client=client, on_failure="stop", reporter=tell)
+    assert len(failures(caught)) == len(traces(folder)) <= 2
+    assert Counter(outcome for _, outcome in attempts(store))["skipped"] == 4 - len(traces(folder))
+
+
+def test_an_attempt_that_is_ended_by_force_is_noted_with_its_time(
+    elsewhere: Client, tmp_path: Path, folder: Path
+) -> None:
+    handle = bodies.swallow(str(folder)).with_options(retry=Retry(attempts=2, delay=0.01))
+    with pytest.raises(StepsFailedError, match="longer than its timeout") as caught:
+        run(handle, prefix=tmp_path, fray_client=elsewhere)
+    notes = open_store(str(tmp_path)).ledger.attempts()
+    assert [(note.attempt, note.outcome) for note in notes] == [(2, "failed"), (1, "failed")]
+    assert all(note.seconds >= 0.5 for note in notes)
+    results = caught.value.results
+    assert isinstance(results, Results)
+    assert results.outcomes[handle.id].seconds >= 0.5
+    assert leases(tmp_path) == []
+
+
+def test_the_time_of_a_step_begins_when_its_body_does(tmp_path: Path) -> None:
+    """With one worker, the second has used up most of its timeout before it begins."""
+    handles = [bodies.rest(n, 2.0).with_options(timeout=3.0) for n in range(2)]
+    with ProcessClient(1, grace=0.1) as client:
+        results = run(*handles, prefix=tmp_path, fray_client=client)
+    assert results.counts[Done] == 2
 
 
 def test_an_error_whose_class_is_unknown_here_is_told_in_words(elsewhere: Client, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 from treadle.artifacts import Record, open_store
 from treadle.errors import ArtifactError, StepError, StepsFailedError
 from treadle.execution import Event, StepRunner, StepSpec, StepWaiting
-from treadle.execution.running.execute import Served, Task, attempt
+from treadle.execution.running.execute import attempt
+from treadle.execution.running.task import Served, Task
 from treadle.fray import JobRequest, ThreadClient
 from treadle.kernel import Cached, Done
 from treadle.storage.ledger import Claim, Held

@@ -16,12 +16,12 @@ from treadle.errors import ArgumentError, NotSendableError, RemoteError, StepErr
 from treadle.execution import StepRunner, StepSpec, lower
 from treadle.execution.blame import describe
 from treadle.execution.retry import Retry
-from treadle.execution.running.execute import Broken, Served, Task
 from treadle.execution.running.sendable import check_sendable
 from treadle.execution.running.sending import attempt_elsewhere, pack, received
-from treadle.execution.running.sent_error import receive_error, send_error
+from treadle.execution.running.task import Broken, Served, Task
 from treadle.execution.step_spec import with_dependencies
 from treadle.fray import Travelling
+from treadle.fray.sent_error import receive_error, send_error
 
 
 class CodeError(Exception):
@@ -187,7 +187,7 @@ def test_a_step_by_hand_may_capture_its_dependency(tmp_path: Path) -> None:
         spec = StepSpec("a", after(spec), [spec], {"n": n}, output_path_prefix=str(tmp_path))
     data = pack(task(spec))
     assert len(data) < 5_000
-    opened = Task(*pickle.loads(data))
+    opened = Task(*pickle.loads(data)[1])
     assert opened.step == spec
     assert opened.step.fn is not None
     dep = spec.deps[0]
@@ -202,7 +202,7 @@ def test_a_step_by_hand_may_capture_its_dependency(tmp_path: Path) -> None:
 
 def test_what_the_planner_knows_is_sent_along(tmp_path: Path) -> None:
     spec = lower(add(1), tmp_path)
-    opened = Task(*pickle.loads(pack(task(spec, attempt=3, known=2, forced=True))))
+    opened = Task(*pickle.loads(pack(task(spec, attempt=3, known=2, forced=True)))[1])
     assert spec.fn is not None
     assert (opened.attempt, opened.known, opened.forced) == (3, 2, True)
     assert opened.code == code_hash(spec.fn)

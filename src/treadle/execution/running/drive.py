@@ -23,7 +23,6 @@ from treadle.errors import (
     StepError,
     StepTimeoutError,
     StoppedError,
-    WorkerLostError,
 )
 from treadle.execution.blame import describe
 from treadle.execution.drift import describe_drift
@@ -43,7 +42,6 @@ from treadle.execution.report import (
 from treadle.execution.results import KEPT, Results, because
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
-from treadle.execution.running.execute import Broken, Served, Tried
 from treadle.execution.running.feed import PART, Feed, Part
 from treadle.execution.running.inside import begin_wait, bodies_around, end_wait
 from treadle.execution.running.jobs import Jobs
@@ -52,6 +50,7 @@ from treadle.execution.running.presence import Presence
 from treadle.execution.running.ready import Ready
 from treadle.execution.running.recipes import Recipes
 from treadle.execution.running.sendable import check_sendable
+from treadle.execution.running.task import Broken, Served, Tried
 from treadle.execution.running.unfinished import Unfinished, Unit
 from treadle.execution.running.verdict import Again, GiveUp, judge
 from treadle.execution.running.waits import Waits
@@ -265,17 +264,19 @@ class Drive:
 
     def _settle(self, unit: Unit, tried: Tried) -> None:
         """Take up what an attempt brought that has ended."""
-        if isinstance(tried, Broken) and isinstance(tried.outcome.error, WorkerLostError | StoppedError):
-            self._has_left = True
+        by_force = isinstance(tried, Broken) and tried.by_force
+        self._has_left |= by_force
         match judge(unit, tried):
             case Served() as served:
                 self._finish(unit, served)
             case Held(owner=owner):
                 self._wait(unit, owner)
             case Again() as again if not self._stopping():
+                if by_force or isinstance(again.error, StepTimeoutError):
+                    self._note(unit, "lost" if again.lost else "failed", again.error, by_force=by_force)
                 self._try_again(unit, again)
             case Again(error=error) | GiveUp(error=error) as end:
-                self._fail(unit, error, end.started, end.seconds)
+                self._fail(unit, error, end.started, end.seconds, by_force=by_force)
 
     def _finish(self, unit: Unit, served: Served) -> None:
         self._end_wait(unit)
@@ -305,8 +306,6 @@ class Drive:
             self._waits.end(unit.step)
 
     def _try_again(self, unit: Unit, again: Again) -> None:
-        if again.started is None and isinstance(again.error, WorkerLostError):  # nobody else can note it
-            self._journal.note([unit], "lost", [describe(again.error)])
         unit.looks = 0
         unit.late = False
         if again.lost:
@@ -328,17 +327,31 @@ class Drive:
         self._ready.again(unit.key)
 
     def _fail(
-        self, unit: Unit, error: BaseException, started: datetime | None = None, seconds: float = 0.0
+        self,
+        unit: Unit,
+        error: BaseException,
+        started: datetime | None = None,
+        seconds: float = 0.0,
+        *,
+        by_force: bool = False,
     ) -> None:
         self._end_wait(unit)
         self._failed.append(unit.key)
         if self._is_over():
             self._stop_feed()
+            self._jobs.take_back()
         self._ready.frontier.lose(unit.key)
         if started is None or isinstance(error, StepTimeoutError):  # else the attempt itself has noted it
             outcome: AttemptOutcome = "cancelled" if isinstance(error, StoppedError) else "failed"
-            self._journal.note([unit], outcome, [describe(error)])
+            seconds = max(seconds, self._note(unit, outcome, error, by_force=by_force))
         self._ends.failed(unit.step, Failed(error), unit.attempt, started, seconds)
+
+    def _note(self, unit: Unit, outcome: AttemptOutcome, error: BaseException, *, by_force: bool) -> float:
+        """Note what the attempt itself could not; how many seconds it took, as far as that is known."""
+        if by_force:
+            return self._journal.note_forced(unit, outcome, describe(error))
+        self._journal.note([unit], outcome, [describe(error)])
+        return 0.0
 
     # The end
 

@@ -11,7 +11,7 @@ from treadle.execution.freshness import Plan
 from treadle.execution.graph import StepGraph
 from treadle.execution.report import Reporter, RunPlanned, StepEnded
 from treadle.execution.results import Results, StepResult, because
-from treadle.execution.running.execute import Served
+from treadle.execution.running.task import Served
 from treadle.execution.step_spec import StepSpec
 from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 

@@ -17,89 +17,29 @@ cannot commit.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-import socket
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 
-from treadle.artifacts import (
-    Artifact,
-    Json,
-    RecordBody,
-    RecordHead,
-    Store,
-    code_hash,
-    encode_value,
-    heads,
-    is_url,
-    open_store,
-    type_name,
-)
+from treadle.artifacts import Artifact, RecordHead, Store, heads, is_url, open_store
 from treadle.artifacts.logs import keep_log, log_file
-from treadle.artifacts.provenance import Provenance, capture
 from treadle.artifacts.version import is_dev
 from treadle.artifacts.workplace import WorkFolder
-from treadle.errors import ArtifactError, DependencyRebuiltError, LeaseLostError, StepError
-from treadle.execution.blame import describe
+from treadle.errors import DependencyRebuiltError, StepError
 from treadle.execution.freshness import built_from, standing
 from treadle.execution.running.hold import Hold
 from treadle.execution.running.inside import check_outside, inside
 from treadle.execution.running.step_log import step_log
-from treadle.execution.step_spec import StepSpec
-from treadle.fray import stop_requested
+from treadle.execution.running.task import Broken, Served, Task, Tried
+from treadle.execution.running.telling import body_of, head_of, note_of
 from treadle.kernel import Cached, Done, Failed, Unwind, add_note
-from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, Held
+from treadle.storage.ledger import Claim, Held
 
 _SHORT = 0.01
 """Seconds; a look at the dependencies takes a fiftieth of it."""
-
-
-class Task(NamedTuple):
-    """One attempt: number `attempt` (from 1) at `step` in the run `run`.
-
-    `builds` are those of the dependencies (step id -> build), `known` is the number of the newest build
-    that the plan knows of. A `forced` task runs though its step is done. `code`, the hash of
-    its function, and `origin` are what whoever planned has seen, where that is another process; else None.
-    """
-
-    step: StepSpec
-    builds: Mapping[str, str]
-    run: str
-    attempt: int = 1
-    known: int = 0
-    forced: bool = False
-    code: str | None = None
-    origin: Provenance | None = None
-
-
-class Served(NamedTuple):
-    """The step is done: by this attempt, or by somebody else a moment before."""
-
-    outcome: Done | Cached
-    head: RecordHead
-    seconds: float
-
-
-class Broken(NamedTuple):
-    """The attempt failed; with `started`, it has been noted in the ledger.
-
-    `is_retried` is whether the error is of a type that the step is tried again after, where that was told
-    before the error was sent; None where it still has that type.
-    """
-
-    outcome: Failed
-    started: datetime | None = None
-    seconds: float = 0.0
-    is_retried: bool | None = None
-
-
-Tried: TypeAlias = Served | Broken | Held
-"""What came of an attempt; held is a step that another owner has."""
 
 
 def attempt(task: Task) -> Tried:
@@ -148,7 +88,7 @@ def _build(task: Task, store: Store, claim: Claim, hold: Hold) -> RecordHead:
         except BaseException as raised:  # noqa: BLE001 - it is what is raised, or the cause of that
             error = hold.explain(raised)
             # Whether or not the ledger can take the note, this is what went wrong.
-            unwind.push(store.ledger.release, claim, _note(task, claim, started, clock, error))
+            unwind.push(store.ledger.release, claim, note_of(task, claim, started, clock, error))
             raise error  # noqa: B904
 
 
@@ -157,20 +97,9 @@ def _make(task: Task, store: Store, claim: Claim, work: WorkFolder, started: str
     value = _call(task, store, work.path)
     _check_deps(task, time.perf_counter() - clock)
     files = () if step.source else work.files()
-    head = RecordHead(
-        build=secrets.token_hex(16),
-        step_id=step.id,
-        name=step.name,
-        fingerprint=step.hash_id,
-        code_hash=code_of(step) if task.code is None else task.code,
-        deps=dict(task.builds),
-        files=files,
-        location=step.source or work.location,
-        started=started,
-        seconds=time.perf_counter() - clock,
-    )
-    body = _body(task, value, work.path)
-    store.commit(claim, step.output_path, head, body, _note(task, claim, started, clock, None), work)
+    head = head_of(task, files, work.location, started, time.perf_counter() - clock)
+    body = body_of(task, value, work.path)
+    store.commit(claim, step.output_path, head, body, note_of(task, claim, started, clock, None), work)
     return head
 
 
@@ -224,56 +153,6 @@ def _check_deps(task: Task, seconds: float) -> None:
         for prefix in {str(dep.output_path_prefix) for dep in deps.values()}:
             open_store(prefix).refresh()  # the next attempt reads the values of these builds, or newer ones
         raise DependencyRebuiltError(task.step.id, changed, present)
-
-
-def code_of(step: StepSpec) -> str:
-    """The hash of its function; empty when it has none."""
-    return code_hash(step.fn) if step.fn else ""
-
-
-def _body(task: Task, value: object, work: str) -> RecordBody:
-    origin = capture(task.run) if task.origin is None else task.origin
-    return RecordBody(
-        value=_kept(task.step, value, work),
-        config_text=task.step.config_text,
-        artifact_type=type_name(type(value)) if isinstance(value, Artifact) else "",
-        attempts=task.attempt,
-        run=task.run,
-        host=socket.gethostname(),
-        treadle=origin.treadle,
-        commit=origin.commit,
-        dirty=origin.dirty,
-        lock=origin.lock,
-    )
-
-
-def _kept(step: StepSpec, value: object, work: str) -> Json:
-    try:
-        return encode_value(value, work, str(step.output_path_prefix))
-    except ArtifactError as error:
-        raise ArtifactError(f"step {step.id} returned what cannot be kept: {error}") from error
-
-
-def _note(task: Task, claim: Claim, started: str, clock: float, error: BaseException | None) -> AttemptNote:
-    return AttemptNote(
-        run=task.run,
-        step_id=task.step.id,
-        name=task.step.name,
-        place=claim.place,
-        attempt=task.attempt,
-        outcome=_word(error),
-        reason="" if error is None else describe(error),
-        started=started,
-        seconds=time.perf_counter() - clock,
-    )
-
-
-def _word(error: BaseException | None) -> AttemptOutcome:
-    if error is None:
-        return "done"
-    if isinstance(error, LeaseLostError | DependencyRebuiltError):
-        return "lost"
-    return "cancelled" if stop_requested() else "failed"
 
 
 def _check_free(task: Task, store: Store) -> bool:

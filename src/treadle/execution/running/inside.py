@@ -8,6 +8,7 @@ processes see `waits.py`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from treadle.errors import StepError
@@ -36,7 +37,7 @@ def begin_wait(step: StepSpec) -> None:
     """
     around = {body.output_path for body in bodies_around()}
     with _lock:
-        if circle := around & _waited_for(step.output_path):
+        if circle := around & (reached(_waits, step.output_path) - {step.output_path}):
             raise circle_error(step, min(circle))
         for place in around:
             _waits.setdefault(place, set()).add(step.output_path)
@@ -62,15 +63,15 @@ def end_wait(step: StepSpec) -> None:
             _waits.get(body.output_path, set()).discard(step.output_path)
 
 
-def _waited_for(place: str) -> set[str]:
-    """What the body of that place waits for, near or far."""
-    reached: set[str] = set()
-    stack = list(_waits.get(place, ()))
+def reached(edges: Mapping[str, set[str]], start: str) -> set[str]:
+    """Where the edges lead from the start, near or far, and the start itself."""
+    found: set[str] = set()
+    stack = [start]
     while stack:
-        if (each := stack.pop()) not in reached:
-            reached.add(each)
-            stack.extend(_waits.get(each, ()))
-    return reached
+        if (each := stack.pop()) not in found:
+            found.add(each)
+            stack.extend(edges.get(each, ()))
+    return found
 
 
 class inside:  # noqa: N801 - read as a word: `with inside(step):`

@@ -11,15 +11,17 @@ from treadle.errors import StepTimeoutError, StoppedError, WorkerLostError
 from treadle.execution.blame import describe
 from treadle.execution.freshness import Why
 from treadle.execution.running.agenda import Agenda
-from treadle.execution.running.execute import Broken, Task, Tried, attempt
+from treadle.execution.running.execute import attempt
 from treadle.execution.running.ready import NOTHING_SPECIAL, Ready
 from treadle.execution.running.sending import attempt_elsewhere, pack, received
+from treadle.execution.running.task import Broken, Task, Tried
 from treadle.execution.running.unfinished import Unit
 from treadle.fray import Client, JobHandle, JobRequest, JobStatus
 from treadle.fray.running_job import running_job
 from treadle.kernel import Failed
 
 _GRACE = 5.0
+_LOOK = 1.0
 _WHATEVER_IS_THERE = (Why.FORCED, Why.DEV)
 
 Post = Callable[[Callable[[], object]], object]
@@ -46,6 +48,7 @@ class Jobs:
         self._running: dict[str, tuple[Unit, JobHandle[Any]]] = {}
         self._abandoned: set[JobHandle[Any]] = set()
         self._asked: set[JobHandle[Any]] = set()  # to stop
+        self._taken_back: set[JobHandle[Any]] = set()
 
     def __len__(self) -> int:
         """How many bodies run, also those that nobody waits for any more."""
@@ -63,7 +66,14 @@ class Jobs:
         self._running[unit.key] = unit, job
         job.add_done_callback(lambda _: self._post(partial(self._come_back, unit, job)))
         if unit.step.timeout is not None:
-            self._agenda.after(unit.step.timeout, partial(self._time_out, unit, job))
+            self._time(unit, job, unit.step.timeout)
+
+    def take_back(self) -> None:
+        """Those that have not begun need not; the steps have no end then."""
+        for _, job in tuple(self._running.values()):
+            if job.status() is JobStatus.PENDING:
+                self._taken_back.add(job)
+                job.terminate()
 
     def stop(self) -> None:
         """Ask all to stop, and wait until they have; one that had not begun has no end."""
@@ -96,18 +106,28 @@ class Jobs:
         self._asked.discard(job)
         if job in self._abandoned:
             self._abandoned.discard(job)
+            return
+        del self._running[unit.key]
+        if job in self._taken_back and job.status() is JobStatus.STOPPED:
+            self._taken_back.discard(job)
         else:
-            del self._running[unit.key]
             self._ended(unit, _result(job, was_asked=was_asked))
 
     def _is_running(self, unit: Unit, job: JobHandle[Any]) -> bool:
         return self._running.get(unit.key, (unit, None))[1] is job
 
-    def _time_out(self, unit: Unit, job: JobHandle[Any]) -> None:
+    def _time(self, unit: Unit, job: JobHandle[Any], timeout: float) -> None:
+        """Its time begins when it is seen to run: clients do not tell when a job begins."""
         if not self._is_running(unit, job):
             return
-        if job.status() is JobStatus.PENDING:  # it has not begun, so its time has not either
-            self._agenda.after(unit.step.timeout or 0.0, partial(self._time_out, unit, job))
+        if job.status() is JobStatus.PENDING:
+            look = min(_LOOK, timeout / 10)
+            self._agenda.after(look, partial(self._time, unit, job, timeout))
+        else:
+            self._agenda.after(timeout, partial(self._time_out, unit, job))
+
+    def _time_out(self, unit: Unit, job: JobHandle[Any]) -> None:
+        if not self._is_running(unit, job):
             return
         unit.late = True
         self._terminate(job)
@@ -119,7 +139,7 @@ class Jobs:
         if self._is_running(unit, job):
             del self._running[unit.key]
             self._abandoned.add(job)
-            self._ended(unit, Broken(Failed(_never_stopped(unit))))
+            self._ended(unit, _forced(_never_stopped(unit)))
 
 
 def _never_stopped(unit: Unit) -> StepTimeoutError:
@@ -133,10 +153,14 @@ def _result(job: JobHandle[Any], *, was_asked: bool) -> Tried:
     try:
         return received(job.result())
     except WorkerLostError as error:
-        return Broken(Failed(error))
+        return _forced(error)
     except BaseException as error:  # noqa: BLE001 - the job itself was lost, not the step's own error
         if was_asked and isinstance(error, CancelledError | KeyboardInterrupt):
-            return Broken(Failed(StoppedError("it was asked to stop, did not, and was ended by force")))
+            return _forced(StoppedError("it was asked to stop, did not, and was ended by force"))
         lost = WorkerLostError(f"the place where it ran was lost: {describe(error)}")
         lost.__cause__ = error
-        return Broken(Failed(lost))
+        return _forced(lost)
+
+
+def _forced(error: Exception) -> Broken:
+    return Broken(Failed(error), by_force=True)

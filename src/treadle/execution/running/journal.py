@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from treadle.artifacts import open_store
+from treadle.artifacts.logs import keep_log
 from treadle.artifacts.prefix import hide_from_git
+from treadle.artifacts.script import command_line
 from treadle.execution.running.unfinished import Unit
 from treadle.kernel import Outcome
-from treadle.storage.ledger import AttemptNote, AttemptOutcome, RunNote
-
-_COMMAND = 1_000
+from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, RunNote
 
 
 class Journal:
@@ -57,10 +55,28 @@ class Journal:
         for prefix, each in notes.items():
             open_store(prefix).ledger.note(each)
 
+    def note_forced(self, unit: Unit, outcome: AttemptOutcome, reason: str) -> float:
+        """The attempt could not tell its end; how many seconds it took. Its lease is given back."""
+        store = open_store(str(unit.step.output_path_prefix))
+        place = store.place(unit.step.output_path)
+        owner = store.ledger.owners([place]).get(place)
+        began = owner.since if owner is not None and owner.run == self._run else _now()
+        seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
+        note = AttemptNote(
+            self._run, unit.key, unit.step.name, place, unit.attempt, outcome, reason, began, seconds
+        )
+        claim = store.ledger.claim(place, lambda: None, self._run)
+        if isinstance(claim, Claim):
+            store.ledger.release(claim, note)
+        else:  # by somebody who was quicker, or by the body, which goes on
+            store.ledger.note([note])
+        if outcome != "lost":  # else the next one goes on with the same lines
+            keep_log(store.prefix, place, self._run, unit.attempt)
+        return seconds
+
     def _note_run(self, prefix: str, ended: str, counts: Mapping[str, int]) -> None:
-        command = shlex.join(sys.argv)[:_COMMAND]
         began, host = self._began[prefix], socket.gethostname()
-        open_store(prefix).ledger.note_run(RunNote(self._run, began, ended, host, command, counts))
+        open_store(prefix).ledger.note_run(RunNote(self._run, began, ended, host, command_line(), counts))
 
 
 def _now() -> str:

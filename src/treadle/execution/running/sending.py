@@ -13,14 +13,17 @@ from typing import NamedTuple, TypeAlias
 
 from treadle.artifacts import open_store
 from treadle.artifacts.provenance import capture as provenance
+from treadle.artifacts.script import script_here, work_for
 from treadle.errors import NotSendableError
 from treadle.execution.retry import NEVER
 from treadle.execution.running.capture import capture
-from treadle.execution.running.execute import Broken, Served, Task, Tried, attempt, code_of
-from treadle.execution.running.sent_error import SentError, receive_error, send_error
+from treadle.execution.running.execute import attempt
 from treadle.execution.running.sent_step import sent_with
+from treadle.execution.running.task import Broken, Served, Task, Tried
+from treadle.execution.running.telling import code_of
 from treadle.execution.step_spec import StepSpec
 from treadle.fray.pickling import pickled
+from treadle.fray.sent_error import SentError, receive_error, send_error
 from treadle.kernel import Failed, add_note
 from treadle.storage.ledger import Held
 
@@ -46,7 +49,7 @@ def pack(task: Task) -> bytes:
     """
     full = task._replace(code=code_of(task.step), origin=provenance(task.run))
     try:
-        return sent_with(task.step, tuple(full))
+        return sent_with(task.step, (script_here(), tuple(full)))
     except Exception as error:
         raise not_sendable(task.step, error) from error
 
@@ -64,7 +67,9 @@ def not_sendable(step: StepSpec, error: Exception) -> NotSendableError:
 def attempt_elsewhere(step_id: str, packed: bytes) -> SentTried:
     """Carry a packed task out, in the process that it was sent to."""
     try:
-        task = Task(*pickle.loads(packed))  # noqa: S301 - from the run that this process works for
+        script, parts = pickle.loads(packed)  # noqa: S301 - from the run that this process works for
+        work_for(script)
+        task = Task(*parts)
         _refresh(task.step)
     except Exception as error:  # noqa: BLE001 - the outcome, raised at the end of the run
         add_note(error, f"while step {step_id} was read by the process that was to run it")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from treadle.errors import DependencyRebuiltError, LeaseLostError, StepTimeoutError, WorkerLostError
 from treadle.execution.retry import NEVER, Retry
-from treadle.execution.running.execute import Broken, Served, Tried
+from treadle.execution.running.task import Broken, Served, Tried
 from treadle.execution.running.unfinished import Unit
 from treadle.storage.ledger import Held
 
@@ -55,6 +55,8 @@ def _after_failure(unit: Unit, broken: Broken) -> Again | GiveUp:
     if used < granted and (lost or _is_retried(broken, error, retry)):
         chance = random.random()  # noqa: S311 - spreads retries; nothing is secret
         return Again(error, broken.started, broken.seconds, retry.delay_before(used + 1, chance), lost)
+    if broken.by_force and isinstance(error, WorkerLostError) and unit.losses:
+        error = _lost_again(unit, error)
     return GiveUp(error, broken.started, broken.seconds)
 
 
@@ -63,6 +65,13 @@ def _is_retried(broken: Broken, error: BaseException, retry: Retry) -> bool:
     if error is broken.outcome.error and broken.is_retried is not None:
         return broken.is_retried
     return isinstance(error, retry.on)
+
+
+def _lost_again(unit: Unit, error: WorkerLostError) -> WorkerLostError:
+    times = f"{unit.losses + 1} workers were lost under it, and Retry(losses={unit.losses}) grants no more"
+    again = WorkerLostError(f"step {unit.key}: {times}; the last: {error}")
+    again.__cause__ = error
+    return again
 
 
 def _timed_out(unit: Unit, error: BaseException) -> StepTimeoutError:

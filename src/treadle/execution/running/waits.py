@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from treadle.artifacts import Store, open_store
 from treadle.artifacts.waits import read_wait, wait_place
-from treadle.execution.running.inside import circle_error, inside
+from treadle.execution.running.inside import circle_error, inside, reached
 from treadle.execution.step_spec import StepSpec
 from treadle.storage.ledger import Claim
 from treadle.storage.ledger.process import is_gone
@@ -72,17 +72,7 @@ def _circle(edges: Mapping[str, set[str]], body: str, step: str) -> set[str]:
     for waiting, waited_for in edges.items():
         for each in waited_for:
             back.setdefault(each, set()).add(waiting)
-    return _reached(edges, step) & _reached(back, body)
-
-
-def _reached(edges: Mapping[str, set[str]], start: str) -> set[str]:
-    reached: set[str] = set()
-    stack = [start]
-    while stack:
-        if (each := stack.pop()) not in reached:
-            reached.add(each)
-            stack.extend(edges.get(each, ()))
-    return reached
+    return reached(edges, step) & reached(back, body)
 
 
 def _digest(output_path: str) -> str:

@@ -1,9 +1,7 @@
 """The ledger of a store on an object store, or on a disk that several machines share.
 
-All it needs is that of two who make the same object, one succeeds. A build is such an object. A lease is a
-row of generations: each sign of life makes the next one. Whoever finds no life makes the generation after
-the highest it sees, and the owner, whose next sign of life would have been that object, learns by it that
-the lease is lost. After every new generation one looks again: made from an old view, it is not the highest.
+All it needs is that of two who make the same object, one succeeds. A build is such an object, and so is each
+sign of life of a lease (see `leases.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -19,15 +17,14 @@ from itertools import count
 from treadle.errors import LedgerError
 from treadle.storage.ledger import names
 from treadle.storage.ledger.beats import Beats
-from treadle.storage.ledger.bucket import Bucket
-from treadle.storage.ledger.codec import RELEASED, read_sign, sign_of_life
+from treadle.storage.ledger.codec import sign_of_life
 from treadle.storage.ledger.fork import reset_after_fork
 from treadle.storage.ledger.heart import Heart, Kept
+from treadle.storage.ledger.leases import LeasedShelf
 from treadle.storage.ledger.messages import lease_lost, number_taken, unknown_end
-from treadle.storage.ledger.notes import NotedShelf
 from treadle.storage.ledger.process import this_owner
-from treadle.storage.ledger.protocol import AttemptNote, Claim, Held, Owner
-from treadle.storage.ledger.staleness import Lease, Watcher
+from treadle.storage.ledger.protocol import AttemptNote, Claim, Held
+from treadle.storage.ledger.staleness import Watcher
 
 
 @dataclass
@@ -38,7 +35,7 @@ class _Sign:
     generation: int
 
 
-class ObjectLedger(NotedShelf):
+class ObjectLedger(LeasedShelf):
     """See `Ledger`. `ttl` in seconds: without a sign of life for so long, a claim of this process is lost."""
 
     def __init__(self, url: str, ttl: float) -> None:
@@ -113,16 +110,6 @@ class ObjectLedger(NotedShelf):
             self._watcher.give_up(claim.token)
             raise
 
-    def owners(self, places: Iterable[str]) -> dict[str, Owner]:
-        """See `Ledger`."""
-        leases = self._each(lambda place: (place, self._look(place)[1]), places)
-        return {place: lease.owner for place, lease in leases if lease is not None}
-
-    def leases(self) -> Iterator[tuple[str, Owner]]:
-        """See `Ledger`."""
-        at_work = sorted(place for place, seen in self._listings().items() if seen.generation)
-        return iter(self.owners(at_work).items())
-
     def close(self) -> None:
         """See `Ledger`."""
         if not self._heart.busy():
@@ -138,16 +125,6 @@ class ObjectLedger(NotedShelf):
         """In a forked child: the claims and the heartbeat are the parent's."""
         self._begin()
 
-    def _look(self, place: str) -> tuple[names.Listing, Lease | None]:
-        """What there is of a place, and the lease of whoever makes its next build."""
-        while True:
-            seen = self._listing(place)
-            if not seen.generation:
-                return seen, None
-            path = self._path(place, names.lease(seen.newest + 1, seen.generation))
-            if (content := self._bucket.read(path)) is not None:
-                return seen, read_sign(content, seen.generation)
-
     def _taken(self, claim: Claim, generation: int, content: bytes) -> bool:
         try:
             return self._advance(claim, generation, content, self._bucket)
@@ -155,29 +132,6 @@ class ObjectLedger(NotedShelf):
             # The lease may be there, and nobody is behind it: this process at least need not wait for it.
             self._watcher.give_up(claim.token)
             raise
-
-    def _advance(self, claim: Claim, generation: int, content: bytes, bucket: Bucket) -> bool:
-        """Make one generation of the lease; whether it is the highest, and its build is not there yet."""
-        place, _, number = claim
-        path = self._path(place, names.lease(number, generation))
-        if not bucket.create(path, content):
-            return False
-        seen = names.listing(bucket.find(names.folder(place)))
-        if (seen.newest, seen.generation) != (number - 1, generation):
-            bucket.remove([path])
-            return False
-        # The one before stays: whoever saw it as the highest must fail to make this one.
-        old = (each for each in seen.leases[number] if each < generation - 1)
-        bucket.remove(self._path(place, names.lease(number, each)) for each in old)
-        return True
-
-    def _give_up_lease(self, claim: Claim) -> None:
-        while True:
-            _, lease = self._look(claim.place)
-            if lease is None or lease.token != claim.token:
-                return
-            if self._advance(claim, lease.beat + 1, RELEASED, self._bucket):
-                return
 
     def _check_ours(self, claim: Claim) -> names.Listing:
         seen, sign = self._listing(claim.place), self._signs.get(claim.token)
@@ -198,13 +152,6 @@ class ObjectLedger(NotedShelf):
             with kept.lock:
                 self._heart.end(claim)
         self._signs.pop(claim.token, None)
-
-    def _clear(self, place: str, seen: names.Listing, number: int) -> None:
-        """Remove the leases of builds that are there. A beat under way may leave one for the next commit."""
-        old = [
-            (each, generation) for each in seen.leases if each <= number for generation in seen.leases[each]
-        ]
-        self._bucket.remove(self._path(place, names.lease(*each)) for each in old)
 
     def _beat(self, kept: Sequence[Kept]) -> None:
         self._beats.make(kept, self._heart.interval)

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from treadle.errors import RemoteError
-from treadle.execution.blame import said
 from treadle.kernel import add_note
 
 _CAUSES = 10
@@ -90,7 +89,7 @@ def _pickled(error: BaseException) -> bytes | None:
 
 def _loaded(data: bytes) -> BaseException | None:
     try:
-        error = pickle.loads(data)  # noqa: S301 - from a worker of this run
+        error = pickle.loads(data)  # noqa: S301 - from a worker of this process
     except Exception:  # noqa: BLE001 - its class cannot be found or built here: it is told in words
         return None
     return error if isinstance(error, BaseException) else None
@@ -118,6 +117,14 @@ def _put_together(
     BaseException.__setattr__(error, "args", arguments)
     vars(error).update(attributes)
     return error
+
+
+def said(error: BaseException) -> str:
+    """`Type: message`, also for an exception that fails to give its message."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failure:  # noqa: BLE001 - the broken message must not hide that there was an error
+        return f"{type(error).__name__}: (no message: its __str__ raised {type(failure).__name__})"
 
 
 def _message(error: BaseException) -> str:
