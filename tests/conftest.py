@@ -32,3 +32,18 @@ def s3() -> Iterator[str]:
         fsspec.filesystem("s3", skip_instance_cache=True).mkdir("treadle")
         yield "s3://treadle"
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[None]:
+    """A Ray cluster of this machine, which all later clients of the session join.
+
+    To start one takes seconds, and a process is connected to one at a time.
+    """
+    pytest.importorskip("ray", reason="the Ray backend is an extra")
+    from treadle.fray import ResourceConfig
+    from treadle.fray.ray import RayClient
+
+    there = ResourceConfig(cpu=4, memory=1 << 30, tags={"licence": 2})
+    with RayClient(resources=there, object_store_bytes=100 << 20):
+        yield

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +16,17 @@ import pytest
 import ray
 
 from treadle.errors import ArgumentError, ClusterError
-from treadle.fray import EnvironmentConfig, JobRequest, ResourceConfig, current_client
+from treadle.fray import (
+    EnvironmentConfig,
+    JobHandle,
+    JobRequest,
+    JobStatus,
+    ResourceConfig,
+    current_client,
+    wait_all,
+)
 from treadle.fray.ray import RayClient
-from treadle.fray.ray.connection import check_address, check_answers
+from treadle.fray.ray.probe import check_address, check_answers
 from treadle.fray.running_job import parked
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -38,6 +47,20 @@ def below(depth: int) -> int:
         for job in jobs:
             job.await_end(60)  # type: ignore[attr-defined]
     return sum(job.result() for job in jobs)
+
+
+def rest(begun: Path) -> None:
+    begun.touch()
+    time.sleep(600)
+
+
+def detached_below(depth: int) -> int:
+    if not depth:
+        return 0
+    fn = partial(detached_below, depth - 1)
+    job = current_client().submit(JobRequest("below", fn, detached=True))
+    wait_all([job])
+    return 1 + job.result()
 
 
 def test_the_cluster_can_be_reached_from_this_machine_only(client: RayClient) -> None:
@@ -72,6 +95,19 @@ def test_workers_find_the_modules_of_the_client(client: RayClient) -> None:
 
 def test_jobs_that_wait_unseen_by_ray_make_room_too(client: RayClient) -> None:
     assert client.submit(JobRequest("root", partial(below, 3))).result(60) == 8
+
+
+def test_detached_jobs_of_jobs_make_room_too(client: RayClient) -> None:
+    assert client.submit(JobRequest("root", partial(detached_below, 4))).result(60) == 4
+
+
+def test_a_client_prints_to_the_end_what_jobs_printed_that_nobody_waited_for(
+    client: RayClient, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with RayClient() as other:
+        for n in range(5):
+            other.submit(JobRequest("talk", partial(print, f"word {n}")))
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"word {n}" for n in range(5)]
 
 
 def test_clients_share_the_connection_of_the_process(client: RayClient) -> None:
@@ -120,3 +156,22 @@ def test_tags_and_processors_of_the_cluster_are_told(client: RayClient) -> None:
     assert client.max_workers == 2
     with pytest.raises(ArgumentError, match="licence"):
         client.submit(JobRequest("huge", int, resources=ResourceConfig(tags={"licence": 1})))
+
+
+def test_ctrl_c_in_the_block_of_a_client_ends_its_jobs(client: RayClient, tmp_path: Path) -> None:
+    jobs: list[JobHandle[None]] = []
+    with pytest.raises(KeyboardInterrupt), RayClient(grace=0.1) as other:
+        jobs.extend(other.submit(JobRequest("sleep", partial(rest, tmp_path / str(n)))) for n in range(3))
+        while not list(tmp_path.iterdir()):
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    assert {job.status() for job in jobs} == {JobStatus.STOPPED}
+
+
+def test_ending_many_jobs_that_wait_takes_no_time_for_each(client: RayClient, tmp_path: Path) -> None:
+    first = [client.submit(JobRequest("first", partial(rest, tmp_path / str(n)))) for n in range(2)]
+    others = [client.submit(JobRequest("other", int)) for _ in range(500)]
+    for job in (*others, *first):
+        job.terminate()
+    assert set(wait_all(others, 60)) == {JobStatus.STOPPED}
+    wait_all(first, 60)

@@ -48,6 +48,26 @@ time.sleep(600)
 """
 
 
+LEAVER = """
+import ray
+from treadle.errors import ClusterError
+from treadle.fray import JobRequest
+from treadle.fray.ray import RayClient
+
+client = RayClient(max_workers=1, object_store_bytes=100 << 20)
+assert client.submit(JobRequest("first", int)).result() == 0
+pending = client.submit(JobRequest("slow", lambda: __import__("time").sleep(600)))
+ray.shutdown()
+for act in (pending.result, lambda: client.submit(JobRequest("late", int))):
+    try:
+        act()
+    except ClusterError as error:
+        print(error)
+client.shutdown()
+print("connected:", ray.is_initialized())
+"""
+
+
 def traced(folder: Path, number: int) -> int:
     with (folder / str(number)).open("a") as file:
         file.write("begun\n")
@@ -144,6 +164,17 @@ def test_a_detached_job_outlives_its_client(cluster: Any, tmp_path: Path) -> Non
     with RayClient(cluster.address) as client:
         wait_for(tmp_path / "effect")
         assert client.submit(JobRequest("next", os.getpid)).result(LIMIT_S) != os.getpid()
+
+
+def test_who_leaves_ray_by_hand_is_told_so() -> None:
+    """A call of Ray would start another cluster, with servers that others reach."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LEAVER], capture_output=True, text=True, check=True, timeout=120
+    )
+    first, second, last = ran.stdout.splitlines()
+    assert "slow#2: this process has left the Ray cluster" in first
+    assert "'late': the cluster was lost: `ray.shutdown()` was called" in second
+    assert (last, ran.stderr) == ("connected: False", "")
 
 
 def test_a_cluster_that_is_lost_is_no_hang(cluster: Any, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import ray
 
 from treadle.errors import UsageError
 from treadle.fray.protocol import JobHandle
-from treadle.fray.ray.job import ANSWER_S, GRACE_S, RayJob
+from treadle.fray.ray.job import RayJob
+from treadle.fray.ray.task_future import ANSWER_S
 from treadle.fray.ray.task_job import TaskJob
 from treadle.fray.ray.ticket import NAMESPACE
 from treadle.fray.running_job import running_job
@@ -25,6 +26,7 @@ class Caller(Protocol):
     """A client that actors are called by way of."""
 
     board: Any
+    grace: float
 
     def call(self, actor: RayActor[Any], method: str, args: Any, kwargs: Any) -> RayJob[Any]:
         """Hand over one call."""
@@ -41,6 +43,7 @@ class RayActor(Generic[A]):
     def __init__(self, actor_id: str, board: str, host: Any = None) -> None:
         self._id = actor_id
         self._board = board
+        self._terminated = False
         self._host = host or ray.get_actor(host_name(board, actor_id), namespace=NAMESPACE)
 
     @property
@@ -66,7 +69,9 @@ class RayActor(Generic[A]):
             ArgumentError: the client was shut down.
             NotSendableError: an argument cannot be pickled.
         """
-        return self._caller().call(self, method, args, kwargs)
+        job = self._caller().call(self, method, args, kwargs)
+        job.terminated = self._terminated  # so that it is not taken for lost
+        return job
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         """The method, which waits for its result when called."""
@@ -76,17 +81,20 @@ class RayActor(Generic[A]):
 
     def terminate(self) -> None:
         """Ask the call that runs to stop, interrupt it, and end the process; other calls fail."""
-        self._caller().board.order.remote(self._id, False)
-        idle = self._host.idle.remote().future()
-        threading.Thread(target=self._insist, args=(idle,), name="treadle-terminate", daemon=True).start()
+        self._terminated = True
+        caller = self._caller()
+        caller.board.order.remote(self._id, False)
+        insist = partial(self._insist, self._host.idle.remote().future(), caller)
+        threading.Thread(target=insist, name="treadle-terminate", daemon=True).start()
 
-    def _insist(self, idle: Any) -> None:
+    def _insist(self, idle: Any, caller: Caller) -> None:
         try:
-            idle.exception(GRACE_S)
+            idle.exception(caller.grace)
         except TimeoutError:
-            self._caller().board.order.remote(self._id, True)
+            if ray.is_initialized():
+                caller.board.order.remote(self._id, True)
         with suppress(TimeoutError):
-            idle.exception(GRACE_S)
+            idle.exception(caller.grace)
         if ray.is_initialized():
             ray.kill(self._host)
 

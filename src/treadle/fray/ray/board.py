@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -16,8 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from treadle.fray.job_log import JobLog
 from treadle.fray.ray.feed import Feed
-from treadle.fray.ray.opening import new_host
-from treadle.fray.ray.tasks import carry
+from treadle.fray.ray.remote import carry, new_host
 from treadle.fray.ray.ticket import NAMESPACE, Lot, Opening, Order, Outcome, Start, Ticket, Welcome
 
 KEPT_JOBS = 5_000
@@ -25,6 +25,9 @@ KEPT_JOBS = 5_000
 
 LAG_S = 0.1
 """A job may run this long before the board hears of it; whoever asks is answered after that at the latest."""
+
+BUSY_LAG_S = 0.5
+"""The same on a busy machine, where a job that has begun must not be taken for one that waits."""
 
 PATIENCE_S = 5.0
 """How long a question waits for news; who asks comes again, so that nothing waits for ever for the dead."""
@@ -45,6 +48,13 @@ class JobEntry:
         self.changed.set()
         self.changed = asyncio.Event()
 
+    async def until(self, holds: Callable[[], bool], patience: float) -> None:
+        """Return when it holds, or when so many seconds have passed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while not holds():
+                    await self.changed.wait()
+
 
 class Board:
     """See the module."""
@@ -56,7 +66,7 @@ class Board:
         self._news: Feed[Lot] = Feed(2_000)
         self._made: Counter[str] = Counter()
         self._hosts: list[Any] = []
-        self._refs: dict[str, Any] = {}
+        self._refs: dict[Ticket, Any] = {}
         self._idle = asyncio.Event()
 
     async def enroll(self) -> Welcome:
@@ -80,17 +90,17 @@ class Board:
         self._news.put(lot)
         entry.change()
 
-    async def where(self, job_id: str) -> Start | None:
+    async def where(self, job_id: str, lag: float = LAG_S) -> Start | None:
         """Where the job has begun; None when nothing is heard of that within the lag."""
         entry = self._entry(job_id)
         if entry.start is None:
-            await _until(entry, lambda: entry.start is not None, LAG_S)
+            await entry.until(lambda: entry.start is not None, lag)
         return entry.start
 
     async def tail(self, job_id: str, max_lines: int, lots: int) -> list[str]:
         """The last lines of the job, once `lots` lots of them have come."""
         entry = self._entry(job_id)
-        await _until(entry, lambda: entry.lots >= lots, PATIENCE_S)
+        await entry.until(lambda: entry.lots >= lots, PATIENCE_S)
         return entry.log.tail(max_lines)
 
     async def claim(self, job_id: str, lane: str) -> bool:
@@ -107,15 +117,15 @@ class Board:
     async def order(self, job_id: str, interrupt: bool) -> Start | None:
         """Tell the job, and those that descend from it, to stop. Gives where it has begun."""
         self._orders.put(Order(job_id, interrupt))
-        return await self.where(job_id)
+        return await self.where(job_id, BUSY_LAG_S)
 
     async def orders(self, seen: int) -> tuple[int, list[Order]]:
         """For workers: the orders after the first `seen`."""
         return await self._orders.since(seen, PATIENCE_S)
 
-    async def news(self, seen: int) -> tuple[int, list[Lot]]:
+    async def news(self, seen: int, patience: float = PATIENCE_S) -> tuple[int, list[Lot]]:
         """For the client: what jobs have printed."""
-        return await self._news.since(seen, PATIENCE_S)
+        return await self._news.since(seen, patience)
 
     async def made(self, actor_id: str) -> None:
         """Count that the object of an actor was made."""
@@ -125,23 +135,24 @@ class Board:
         """How many times it was made again."""
         return max(self._made[actor_id] - 1, 0)
 
-    async def carry(self, call: bytes, ticket: Ticket, options: dict[str, Any]) -> Outcome:
-        """Submit the task of a job, so that it does not end with whoever asks for it; what came of it."""
-        ref = self._refs[ticket.job_id] = carry.options(**options).remote(call, ticket)
+    async def carry(self, call: bytes, packed_ticket: bytes, options: dict[str, Any]) -> Outcome | bytes:
+        """Submit a task of a job, so that it does not end with whoever asks for it; what came of it."""
+        ticket = Ticket.unpacked(packed_ticket)
+        ref = self._refs[ticket] = carry.options(**options).remote(call, packed_ticket)
         try:
             # The end of whoever asks must not be the end of the task.
-            return cast("Outcome", await asyncio.shield(asyncio.wrap_future(ref.future())))
+            return cast("Outcome | bytes", await asyncio.shield(asyncio.wrap_future(ref.future())))
         finally:
-            self._refs.pop(ticket.job_id, None)
+            self._refs.pop(ticket, None)
             self._idle.set()
 
     async def cancel(self, job_id: str, force: bool) -> None:
-        """Cancel a task that was submitted here."""
-        if (ref := self._refs.get(job_id)) is not None:
+        """Cancel the tasks of a job that were submitted here."""
+        for ref in [ref for ticket, ref in self._refs.items() if ticket.job_id == job_id]:
             ray.cancel(ref, force=force)
 
     async def live(self) -> None:
-        """Returns never: who waits for it hears of the end of this board."""
+        """Never returns: who waits for it hears of the end of this board."""
         await asyncio.Event().wait()
 
     async def end_after(self, anchor: Any) -> None:
@@ -170,15 +181,6 @@ class Board:
         else:
             self._jobs.move_to_end(job_id)
         return entry
-
-
-async def _until(entry: JobEntry, holds: Any, patience: float) -> None:
-    try:
-        async with asyncio.timeout(patience):
-            while not holds():
-                await entry.changed.wait()
-    except TimeoutError:
-        return
 
 
 def open_board(name: str, welcome: Welcome, node_id: str) -> Any:

@@ -11,17 +11,17 @@ from weakref import WeakSet
 import ray
 
 from treadle.errors import ArgumentError, ClusterError
-from treadle.fray.checks import check_count
+from treadle.fray.checks import check_amount, check_count
 from treadle.fray.environment import EnvironmentConfig
 from treadle.fray.parcel import LARGEST_RESULT
 from treadle.fray.protocol import ActorHandle, ActorRequest, Client, JobHandle, JobRequest
 from treadle.fray.ray.actor import RayActor, callers
-from treadle.fray.ray.connection import LocalCluster, join, leave
+from treadle.fray.ray.connection import join, leave, local_cluster
 from treadle.fray.ray.desk import ClientDesk
 from treadle.fray.ray.dispatch import cluster_resources
 from treadle.fray.ray.gate import Gate
 from treadle.fray.ray.job import RayJob
-from treadle.fray.ray.opening import new_host
+from treadle.fray.ray.remote import new_host
 from treadle.fray.resources import ResourceConfig
 from treadle.fray.running_job import parked
 
@@ -38,7 +38,8 @@ class RayClient:
     `resources`, and with an object store of `object_store_bytes`, beyond which objects go to `spill_dir`.
     It can be reached from this machine only.
 
-    `environment` is that of jobs that ask for none. A result may take `max_result_bytes`.
+    `environment` is that of jobs that ask for none. A result may take `max_result_bytes`. A terminated job
+    has `grace` seconds before it is interrupted, and then as many before it is killed.
 
     Raises:
         ClusterError: the cluster does not answer, or cannot be started.
@@ -56,28 +57,26 @@ class RayClient:
         max_result_bytes: int = LARGEST_RESULT,
         object_store_bytes: int | None = None,
         spill_dir: str | None = None,
+        grace: float = 3.0,
         known_as: Client | None = None,  # noqa: ARG002 - in another process it cannot be known
     ) -> None:
+        check_amount("grace", grace)
         check_count("max_result_bytes", max_result_bytes)
-        local = _local(max_workers, resources, object_store_bytes, spill_dir)
+        local = local_cluster(max_workers, resources, object_store_bytes, spill_dir)
         self._connection = join(address, local, connect_timeout)
         self._open = True
         self._jobs: WeakSet[RayJob[Any]] = WeakSet()
         self._hosts: list[Any] = []
-        self._new_desk = partial(ClientDesk, environment, max_result_bytes, here=self._connection.here)
+        self._new_desk = partial(ClientDesk, environment, max_result_bytes, grace, here=self._connection.here)
         self._desk = self._new_desk(node_id=ray.get_runtime_context().get_node_id())
         self._keeper: ClientDesk | None = None
+        self.board, self.grace = self._desk.board, grace
         self._most = max_workers
         # A cluster that was there before may have room for more.
         limited = max_workers is not None and max_workers < self.resources().cpu
         self._gate = Gate(max_workers) if limited and max_workers else None
         callers[self._desk.name] = self
         self._connection.told.append(self._lose)
-
-    @property
-    def board(self) -> Any:
-        """Where actors of this client ask."""
-        return self._desk.board
 
     @property
     def max_workers(self) -> int:
@@ -105,7 +104,7 @@ class RayClient:
     def _sent(self, request: JobRequest[Any]) -> RayJob[Any]:
         if request.detached and not self._connection.here:
             desk = self._keeping_desk()
-            return desk.dispatch.entrust(desk.dispatch.envelope(request), desk.board)
+            return desk.dispatch.send(desk.dispatch.envelope(request, keeper=desk.board))
         dispatch = self._desk.dispatch
         envelope = dispatch.envelope(request)
         return dispatch.send(envelope) if self._gate is None else dispatch.queue(envelope, self._gate)
@@ -156,13 +155,12 @@ class RayClient:
         for job in tuple(self._jobs):
             job.wait()
         with parked():
-            for desk in (self._desk, self._keeper):
-                if desk is not None:
-                    wait_for_futures(tuple(desk.orphans))
+            for desk in filter(None, (self._desk, self._keeper)):
+                wait_for_futures(tuple(desk.orphans))
         self._connection.told.remove(self._lose)
         for desk in filter(None, (self._desk, self._keeper)):
             desk.close()
-        if ray.is_initialized() and not self._connection.lost:
+        if self._is_connected():
             for each in (*self._hosts, self._desk.board):
                 ray.kill(each)
         leave(self._connection)
@@ -170,30 +168,33 @@ class RayClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Shut down and wait; when an error leaves the block, end the jobs first, but for detached ones."""
+        if kind is not None:
+            self._end_jobs()
         self.shutdown()
+
+    def _end_jobs(self) -> None:
+        for job in tuple(self._jobs):
+            if job.desk is self._keeper:
+                self._jobs.discard(job)
+            else:
+                job.terminate()
+        for desk in filter(None, (self._desk, self._keeper)):
+            desk.orphans.clear()  # those of this process end with its connection
 
     def _lose(self, how: str) -> None:
         for job in tuple(self._jobs):
-            job.fail(
+            job.finish(
                 ClusterError(f"job {job.job_id}: the cluster was lost: {how}; nobody knows how far it came")
             )
 
     def _check_open(self, what: str) -> None:
-        if self._connection.lost:
-            raise ClusterError(f"{what}: the cluster was lost: {self._connection.lost}; open a new client")
         if not self._open:
             raise ArgumentError(f"{what}: the client was shut down and takes no more jobs")
+        if not self._is_connected():
+            how = self._connection.lost or "`ray.shutdown()` was called in this process"
+            raise ClusterError(f"{what}: the cluster was lost: {how}; open a new client")
 
-
-def _local(
-    max_workers: int | None, resources: ResourceConfig | None, store: int | None, spill_dir: str | None
-) -> LocalCluster:
-    if max_workers is not None:
-        check_count("max_workers", max_workers)
-    if store is not None:
-        check_count("object_store_bytes", store)
-    if resources is None:
-        return LocalCluster(max_workers, None, None, {}, store, spill_dir)
-    cpus = int(resources.cpu) if max_workers is None else max_workers
-    return LocalCluster(cpus, resources.gpu, resources.memory or None, dict(resources.tags), store, spill_dir)
+    def _is_connected(self) -> bool:
+        return not self._connection.lost and ray.is_initialized()

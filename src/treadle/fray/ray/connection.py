@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, cast
 
 import ray
@@ -23,10 +12,21 @@ from ray._private import ray_constants
 from ray._private import worker as ray_worker
 
 from treadle.errors import ArgumentError, ClusterError
+from treadle.fray.checks import check_count
+from treadle.fray.ray.probe import check_address, found_address, mode_of, on_loopback_only
+from treadle.fray.ray.ray_init import (
+    environment,
+    init_quietly,
+    patched,
+    private_token,
+    read_token_again,
+    signals_kept,
+)
+from treadle.fray.ray.session_folder import SessionFolder
 from treadle.fray.ray.watch import Watch
+from treadle.fray.resources import ResourceConfig
 
 _lock = threading.RLock()
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Connection:
     address: str
     here: bool
     ours: bool
-    folder: str | None = None
+    folder: SessionFolder | None = None
     users: int = 0
     lost: str = ""
     watch: Watch | None = None
@@ -66,6 +66,24 @@ class LocalCluster:
     tags: dict[str, float]
     object_store_bytes: int | None
     spill_dir: str | None
+
+
+def local_cluster(
+    max_workers: int | None, resources: ResourceConfig | None, store: int | None, spill_dir: str | None
+) -> LocalCluster:
+    """What to start; see `RayClient`.
+
+    Raises:
+        ArgumentError: an amount is wrong.
+    """
+    if max_workers is not None:
+        check_count("max_workers", max_workers)
+    if store is not None:
+        check_count("object_store_bytes", store)
+    if resources is None:
+        return LocalCluster(max_workers, None, None, {}, store, spill_dir)
+    cpus = int(resources.cpu) if max_workers is None else max_workers
+    return LocalCluster(cpus, resources.gpu, resources.memory or None, dict(resources.tags), store, spill_dir)
 
 
 def join(address: str | None, local: LocalCluster, timeout: float) -> Connection:
@@ -102,11 +120,11 @@ def leave(connection: Connection) -> None:
         if not connection.ours:
             return
         if ray.is_initialized():
-            with _signals_kept():
+            with signals_kept():
                 ray.shutdown()
-        _read_token_again()
+        read_token_again()
         if connection.folder is not None:
-            shutil.rmtree(connection.folder, ignore_errors=True)
+            connection.folder.remove()
 
 
 def _open(address: str | None, local: LocalCluster, timeout: float) -> Connection:
@@ -118,7 +136,7 @@ def _open(address: str | None, local: LocalCluster, timeout: float) -> Connectio
 
 
 def _start(local: LocalCluster) -> Connection:
-    folder = tempfile.mkdtemp(prefix="tr", dir=_short_folder())
+    folder = SessionFolder()
     options: dict[str, Any] = {
         "address": "local",
         "num_cpus": local.cpus,
@@ -127,7 +145,7 @@ def _start(local: LocalCluster) -> Connection:
         "object_store_memory": local.object_store_bytes,
         "include_dashboard": False,
         "_node_ip_address": "127.0.0.1",
-        "_temp_dir": folder,
+        "_temp_dir": folder.path,
         "_memory": local.memory,
         "_system_config": {"enable_metrics_collection": False},
     }
@@ -136,24 +154,25 @@ def _start(local: LocalCluster) -> Connection:
     try:
         # Ray takes 127.0.0.1 for an address that others reach, and listens on all interfaces, unless this is
         # no node of a larger cluster; RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 says so, but at import only.
-        alone = _replaced(ray_constants, "ENABLE_RAY_CLUSTER", False)
-        with alone, _environment(_private_token()):
-            _read_token_again()
-            _init(options)
+        alone = patched(ray_constants, "ENABLE_RAY_CLUSTER", False)
+        with alone, environment(private_token()):
+            read_token_again()
+            init_quietly(options)
     except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
         raise ClusterError(f"a Ray cluster could not be started on this machine: {error}") from error
     return Connection(_address_now(), here=True, ours=True, folder=folder)
 
 
 def _connect(address: str, timeout: float) -> Connection:
     check_address(address)
-    with _environment(_mode_of(address, timeout)):
-        _read_token_again()
+    address = found_address(address)
+    with environment(mode_of(address, timeout)):
+        read_token_again()
         try:
-            reaches_out = ray_constants.ENABLE_RAY_CLUSTER and not _on_loopback_only(address)
-            with _replaced(ray_constants, "ENABLE_RAY_CLUSTER", reaches_out):
-                _init({"address": address})
+            reaches_out = ray_constants.ENABLE_RAY_CLUSTER and not on_loopback_only(address)
+            with patched(ray_constants, "ENABLE_RAY_CLUSTER", reaches_out):
+                init_quietly({"address": address})
         except (RuntimeError, ValueError, OSError, ray.exceptions.RayError) as error:
             raise ClusterError(
                 f"no connection to the Ray cluster at {address!r}: {error}; this machine must be a node of "
@@ -162,183 +181,9 @@ def _connect(address: str, timeout: float) -> Connection:
     return Connection(_address_now(), here=False, ours=True)
 
 
-def check_address(address: str) -> None:
-    """See that the address is one of a head node.
-
-    Raises:
-        ArgumentError: it is not.
-    """
-    host, _, port = address.rpartition(":")
-    if address != "auto" and ("://" in address or not host or not port.isdigit()):
-        raise ArgumentError(
-            f"address: expected HOST:PORT of the head node of a Ray cluster, such as '10.0.0.7:6379', "
-            f"or 'auto', got {address!r}"
-        )
-
-
-def _on_loopback_only(address: str) -> bool:
-    """Whether the cluster is of this machine alone; Ray would look for it at another address of it."""
-    host, _, port = address.rpartition(":")
-    if host not in ("127.0.0.1", "localhost"):
-        return False
-    try:
-        socket.create_connection((_own_address(), int(port)), timeout=1).close()
-    except OSError:
-        return True
-    return False
-
-
-def _mode_of(address: str, timeout: float) -> dict[str, str]:
-    """The environment variables by which this process speaks to the cluster: its servers ask for a token as
-    those of the cluster do, so a token must not be used where the cluster has none."""
-    if address == "auto":
-        return {}
-    try:
-        check_answers(address, timeout)
-    except ClusterError as error:
-        if "token" not in str(error).lower() or "RAY_AUTH_MODE" in os.environ or not _has_token():
-            raise
-        by_token = {"RAY_AUTH_MODE": "token"}
-        check_answers(address, timeout, by_token)
-        return by_token
-    return {}
-
-
-def check_answers(address: str, timeout: float, variables: Mapping[str, str] = _NONE) -> None:
-    """See that a cluster answers, before Ray is asked: it may wait for minutes, or end the process.
-
-    Raises:
-        ClusterError: nothing of Ray answers there in time.
-    """
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout).close()
-    except OSError as error:
-        raise _unreachable(address, timeout, str(error)) from error
-    code = "import sys; from ray._raylet import GcsClient; GcsClient(address=sys.argv[1]).get_all_node_info()"
-    try:
-        subprocess.run(  # noqa: S603 - this very interpreter
-            [sys.executable, "-c", code, address],
-            timeout=timeout,
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, **variables},
-        )
-    except subprocess.TimeoutExpired as error:
-        told = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else ""
-        reason = "it asks for a token" if "InvalidAuthToken" in told else "what listens there is not Ray"
-        raise _unreachable(address, timeout, reason) from error
-    except subprocess.CalledProcessError as error:
-        raise _unreachable(address, timeout, (error.stderr or "").strip().rpartition("\n")[2]) from error
-
-
-def _unreachable(address: str, timeout: float, reason: str) -> ClusterError:
-    return ClusterError(
-        f"the Ray cluster at {address!r} does not answer within {timeout:g} s: {reason}; see that it runs "
-        "(`ray status --address="
-        + address
-        + "`), that the address is that of its head node, and that no firewall "
-        "is between; where it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
-    )
-
-
-def _init(options: dict[str, Any]) -> None:
-    logger = logging.getLogger("ray")
-    level, handlers, propagate = logger.level, list(logger.handlers), logger.propagate
-    with (
-        _signals_kept(),
-        _replaced(ray_worker, "listen_error_messages", _listen_to_nothing),
-        _environment({"RAY_USAGE_STATS_ENABLED": "0"}),
-    ):
-        try:
-            ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, configure_logging=True)
-        finally:
-            logger.setLevel(level)
-            logger.handlers[:] = handlers
-            logger.propagate = propagate
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Ray puts a handler of its own in place of that for SIGTERM."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Environment variables for the block, in which other processes are started that inherit them."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
-def _replaced(module: Any, name: str, value: object) -> Iterator[None]:
-    """A setting of Ray that it reads from its own module only."""
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
-
-
-def _listen_to_nothing(*_: object) -> None:
-    """Ray prints on stdout what befalls workers; here that is the error of their job."""
-
-
-def _private_token() -> dict[str, str]:
-    """Others on this machine must not run code in the cluster; the token is told to its processes only."""
-    if "RAY_AUTH_MODE" in os.environ:
-        return {}
-    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-
-
-def _read_token_again() -> None:
-    """Ray reads the environment when it is imported, and keeps the token."""
-    with suppress(ImportError, AttributeError):  # older versions of Ray have no tokens
-        from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
-
-        AuthenticationTokenLoader.instance().reset_cache()
-        Config.initialize("")
-
-
-def _has_token() -> bool:
-    with suppress(ImportError, AttributeError):
-        from ray._raylet import AuthenticationTokenLoader  # type: ignore[attr-defined]
-
-        return bool(AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True))
-    return False
-
-
-def _short_folder() -> str:
-    """Sockets lie in it, whose paths may have 107 bytes."""
-    folder = tempfile.gettempdir()
-    return folder if len(folder) < 30 else "/tmp"  # noqa: S108 - a folder of our own is made in it
-
-
 def _address_now() -> str:
     return str(ray.get_runtime_context().gcs_address)
 
 
 def _one_node() -> bool:
     return len(cast("Any", ray).nodes()) == 1
-
-
-def _own_address() -> str:
-    return str(cast("Any", ray).util.get_node_ip_address())

@@ -16,9 +16,11 @@ from treadle.fray.environment import EnvironmentConfig
 from treadle.fray.parcel import pack_call
 from treadle.fray.protocol import ActorRequest, JobRequest
 from treadle.fray.ray.actor import RayActor, host_name
+from treadle.fray.ray.actor_call import ActorCall
 from treadle.fray.ray.gate import Gate
-from treadle.fray.ray.job import Desk, RayJob
+from treadle.fray.ray.job import RayJob
 from treadle.fray.ray.options import found_resources, ray_resources, runtime_env
+from treadle.fray.ray.task_future import Desk
 from treadle.fray.ray.ticket import NAMESPACE, Call, Make, Opening, Ticket
 from treadle.fray.resources import ResourceConfig
 
@@ -36,11 +38,15 @@ class Kind(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A packed call on its way, and what it needs where it runs."""
+    """A packed call on its way, and what it needs where it runs.
+
+    With a `keeper`, a board, that submits the task, which goes on then when this process is gone.
+    """
 
     call: Any
     ticket: Ticket
     kind: Kind
+    keeper: Any = None
 
 
 class Dispatch:
@@ -76,7 +82,7 @@ class Dispatch:
         """An identity that no other job of the client has."""
         return f"{name}#{self._mark}{next(self._ids)}"
 
-    def envelope(self, request: JobRequest[Any], lane: str = "") -> Envelope:
+    def envelope(self, request: JobRequest[Any], lane: str = "", keeper: Any = None) -> Envelope:
         """Check the request and pack its call.
 
         Raises:
@@ -90,25 +96,22 @@ class Dispatch:
         call: Any = pack_call(request.name, request.fn)
         if len(call) > LARGE_CALL:
             call = ray.put(call)
-        return Envelope(call, self._ticket(request.name, environment)._replace(lane=lane), kind)
+        return Envelope(call, self._ticket(request.name, environment, lane), kind, keeper)
 
     def send(self, envelope: Envelope) -> RayJob[Any]:
         """Hand the job over."""
-        ticket = envelope.ticket
-        ref = envelope.kind.task.remote(envelope.call, ticket)
-        return RayJob(ticket.job_id, self._desk, ticket.lane, ref)
+        call, ticket, kind, keeper = envelope
+        if keeper is None:
+            return RayJob(ticket.job_id, self._desk, ticket.lane, kind.task.remote(call, ticket.packed()))
+        ref = keeper.carry.remote(call, ticket.packed(), kind.options)
+        cancel = partial(keeper.cancel.remote, ticket.job_id)
+        return RayJob(ticket.job_id, self._desk, ticket.lane, ref, cancel)
 
     def queue(self, envelope: Envelope, gate: Gate) -> RayJob[Any]:
         """Hand the job over when the gate lets it through."""
         job: RayJob[Any] = RayJob(envelope.ticket.job_id, self._desk)
-        gate.put(job, partial(envelope.kind.task.remote, envelope.call, envelope.ticket))
+        gate.put(job, partial(envelope.kind.task.remote, envelope.call, envelope.ticket.packed()))
         return job
-
-    def entrust(self, envelope: Envelope, keeper: Any) -> RayJob[Any]:
-        """Let a board submit the task, which goes on when this process is gone."""
-        ticket = envelope.ticket
-        ref = keeper.carry.remote(envelope.call, ticket, envelope.kind.options)
-        return RayJob(ticket.job_id, self._desk, "", ref, partial(keeper.cancel.remote, ticket.job_id))
 
     def opening(self, request: ActorRequest[Any]) -> Opening:
         """Check the request of an actor and pack how it is made.
@@ -144,19 +147,21 @@ class Dispatch:
             call = ray.put(call)
         ancestors = (actor.actor_id, *self._ancestors)
         ticket = Ticket(self.new_id(name), self._board, ancestors, owns_cpu=False)
-        host = actor.host
-        return RayJob(ticket.job_id, self._desk, "", host.call.remote(call, ticket), partial(_end_call, host))
+        ref = actor.host.call.remote(call, ticket.packed())
+        return ActorCall(ticket.job_id, self._desk, ref, actor.host)
 
     def errand(self, envelope: Envelope, lane: str, node_id: str) -> Any:
         """The same job once more, as a task that needs no processor of its own, for another lane."""
         nearby = NodeAffinitySchedulingStrategy(node_id, soft=True)
         options = {**envelope.kind.options, "num_cpus": 0, "scheduling_strategy": nearby}
-        ticket = envelope.ticket._replace(lane=lane, owns_cpu=False)
-        return self._carry.options(**options).remote(envelope.call, ticket)
+        ticket = envelope.ticket._replace(lane=lane, owns_cpu=False).packed()
+        if envelope.keeper is None:
+            return self._carry.options(**options).remote(envelope.call, ticket)
+        return envelope.keeper.carry.remote(envelope.call, ticket, options)
 
-    def _ticket(self, name: str, environment: EnvironmentConfig) -> Ticket:
+    def _ticket(self, name: str, environment: EnvironmentConfig, lane: str = "") -> Ticket:
         folder = environment.working_dir if self._here else None
-        return Ticket(self.new_id(name), self._board, self._ancestors, folder)
+        return Ticket(self.new_id(name), self._board, self._ancestors, folder, lane)
 
     def _new_kind(
         self, name: str, resources: ResourceConfig, environment: EnvironmentConfig, losses: int
@@ -174,9 +179,3 @@ class Dispatch:
 def cluster_resources() -> ResourceConfig:
     """What the cluster has in all."""
     return found_resources(cast("Any", ray).cluster_resources())
-
-
-def _end_call(host: Any, force: bool) -> None:
-    """A call that has not begun hears of it by itself; else the process is made anew."""
-    if force:
-        ray.kill(host, no_restart=False)

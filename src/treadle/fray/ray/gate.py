@@ -29,7 +29,7 @@ class Gate:
     def _let_through(self) -> None:
         while True:
             with self._lock:
-                while self._waiting and self._waiting[0][0].ended:
+                while self._waiting and self._waiting[0][0].end is not None:
                     self._waiting.popleft()
                 if not self._free or not self._waiting:
                     return
@@ -38,7 +38,7 @@ class Gate:
             try:
                 ref = send()
             except Exception as error:  # noqa: BLE001 - it is the end of that job, and not of the others
-                job.fail(error)
+                job.finish(error)
                 self._ended(None)
             else:
                 job.follow("", ref)

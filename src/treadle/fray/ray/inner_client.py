@@ -22,7 +22,8 @@ import ray
 from treadle.fray.protocol import ActorHandle, ActorRequest, JobHandle, JobRequest
 from treadle.fray.ray.actor import RayActor, callers
 from treadle.fray.ray.dispatch import Dispatch, Envelope, cluster_resources
-from treadle.fray.ray.job import ANSWER_S, RayJob
+from treadle.fray.ray.job import RayJob
+from treadle.fray.ray.task_future import ANSWER_S
 from treadle.fray.ray.task_job import TaskJob
 from treadle.fray.resources import ResourceConfig
 from treadle.fray.running_job import parked
@@ -46,6 +47,7 @@ class InnerClient:
         self._orphans: set[Future[Any]] = set()
         self._dispatch: Dispatch | None = None
         self.board = job.reporter.board
+        self.grace = job.reporter.welcome.grace
         job.lend = self._lend
 
     @property
@@ -61,11 +63,7 @@ class InnerClient:
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; see `Client`."""
         dispatch = self._ready()
-        if request.detached:
-            job = dispatch.entrust(dispatch.envelope(request), self.board)
-            self._jobs.add(job)
-            return cast("JobHandle[T]", job)
-        envelope = dispatch.envelope(request, lane="own")
+        envelope = dispatch.envelope(request, "own", self.board if request.detached else None)
         job = dispatch.send(envelope)
         with self._lock:
             self._waiting.append((job, envelope))
@@ -132,7 +130,7 @@ class InnerClient:
     def _next_errand(self) -> None:
         """One errand at a time, while the job is parked."""
         with self._lock:
-            while self._waiting and self._waiting[0][0].ended:
+            while self._waiting and self._waiting[0][0].end is not None:
                 self._waiting.popleft()
             if self._errand_runs or not self._parked or not self._waiting:
                 return

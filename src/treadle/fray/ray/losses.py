@@ -49,7 +49,7 @@ def translated(what: str, error: BaseException, start: Start | None, tail: Seque
         )
     else:
         told = ClusterError(
-            f"{what}: Ray could not run it: {type(error).__name__}: {_first_line(error)}; "
+            f"{what}: Ray could not run it: {_reason(error)}; "
             "see that all machines have the same versions of Python, Ray and treadle"
         )
     told.__cause__ = error
@@ -66,6 +66,12 @@ def _lost(what: str, error: BaseException, start: Start | None, tail: Sequence[s
         add_note(told, "the last lines of its log:\n" + "\n".join(tail))
     told.__cause__ = error
     return told
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ray_errors.RayTaskError):  # its own text is a traceback
+        error = error.cause
+    return f"{type(error).__name__}: {_first_line(error)}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ray
 
+from treadle.fray.ray.last_words import Record
 from treadle.fray.ray.output import Output, flush_streams
-from treadle.fray.ray.record import Record
 from treadle.fray.ray.ticket import NAMESPACE, Lot, Order, Start, Welcome
 
 if TYPE_CHECKING:
@@ -151,8 +151,9 @@ class Reporter:
             return self._seen_orders, []
 
     def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        # It may come late, when the job that it was for has ended and another one runs.
         for each in _reporters.values():
-            if each._running is not None:
+            if each._running is not None and each._running.stopped_ones():
                 each._running.interrupt()
 
     def _obey(self, order: Order) -> None:

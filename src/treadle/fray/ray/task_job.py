@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from treadle.fray.parcel import carry_out
+from treadle.fray.parcel import carry_out, pack_call
 from treadle.fray.ray.reporter import Reporter
 from treadle.fray.ray.ticket import Outcome, Ticket
 
@@ -53,6 +55,10 @@ class TaskJob(Ancestor):
         self._in_body = False
         self._interrupted = False
 
+    def stopped_ones(self) -> set[str]:
+        """Which of this job and those above it were asked to stop, as far as is heard here."""
+        return self.reporter.stops.intersection(self._line)
+
     def descends_from(self, job_id: str) -> bool:
         """Whether it is that job, or descends from it."""
         return job_id in self._line
@@ -66,8 +72,10 @@ class TaskJob(Ancestor):
         """Whether Ray lends the processor to others when this thread waits for a task."""
         return self.ticket.owns_cpu and threading.current_thread() is threading.main_thread()
 
-    def carry_out(self, call: bytes, client: Any) -> Outcome:
-        """Make the call; what came of it."""
+    def carry_out(self, call: bytes, client: Any) -> Outcome | bytes:
+        """Make the call, unless this job, or one above it, was asked to stop; what came of it."""
+        if stopped := self.stopped_ones():
+            call = pack_call("stopped", partial(_refuse, *stopped))
         self.reporter.begin(self)
         try:
             with _inside(self.ticket.working_dir):
@@ -75,7 +83,7 @@ class TaskJob(Ancestor):
         finally:
             self._in_body = False
             lots = self.reporter.end()
-        return Outcome(packed, lots)
+        return Outcome(packed, lots) if lots else packed
 
     def _body(self) -> TaskJob:
         self._in_body = True
@@ -88,6 +96,10 @@ class TaskJob(Ancestor):
         self._interrupted = True
         if self._in_body:
             raise KeyboardInterrupt
+
+
+def _refuse(*stopped: str) -> None:
+    raise CancelledError(f"terminated: {', '.join(stopped)}")
 
 
 def _inside(folder: str | None) -> AbstractContextManager[None]:

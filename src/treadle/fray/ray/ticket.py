@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from treadle.fray.environment import EnvironmentConfig
 
@@ -29,6 +30,15 @@ class Ticket(NamedTuple):
     working_dir: str | None = None
     lane: str = ""
     owns_cpu: bool = True
+
+    def packed(self) -> bytes:
+        """As bytes, which Ray passes on as they are."""
+        return pickle.dumps(tuple(self), pickle.HIGHEST_PROTOCOL)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Self:
+        """The ticket that was packed."""
+        return cls(*pickle.loads(data))  # noqa: S301 - from a process of this cluster
 
 
 class Opening(NamedTuple):
@@ -68,7 +78,8 @@ hosted: list[Any] = []
 class Outcome(NamedTuple):
     """What came of a try: the packed outcome, and how many lots of its output went to the board.
 
-    `packed` is None when another task has claimed the job.
+    `packed` is None when another task has claimed the job. Of a job that has printed nothing the packed
+    outcome alone is sent, since Ray passes bytes on as they are.
     """
 
     packed: bytes | None
@@ -96,13 +107,14 @@ class Lot(NamedTuple):
 class Welcome(NamedTuple):
     """What a worker is told when it comes to a board: what is the same for all jobs of a client.
 
-    `here` says that all its workers are on the machine of the client.
+    `here` says that all its workers are on the machine of the client; `grace` is as `RayClient` has it.
     """
 
     sys_path: tuple[str, ...]
     largest: int
     environment: EnvironmentConfig
     here: bool
+    grace: float
 
 
 class Order(NamedTuple):
