@@ -172,6 +172,14 @@ def test_an_error_of_the_reporter_ends_the_run_and_goes_on(toy: Any) -> None:
     assert toy.ran == ["a"]
 
 
+@pytest.mark.parametrize(("given", "name"), [("processes", "processes"), ("ray", "ray"), (2, "processes")])
+def test_what_is_no_client_is_refused_with_what_would_be(given: Any, name: str) -> None:
+    with pytest.raises(
+        ArgumentError, match=rf'fray_client: expected .*FrayClient\("{name}"\), got {given!r}'
+    ):
+        StepRunner(fray_client=given)
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")

@@ -30,13 +30,26 @@ def code_hash(fn: Callable[..., Any]) -> str:
     Partials, methods and wrappers are looked through, a class stands by all of its source, and another
     callable object by its `__call__`. What the function calls is not looked at.
     """
-    source = _plain(fn)
-    code = getattr(source, "__code__", source)
+    code = _code(fn)
     if not isinstance(code, CodeType | type):
         return ""
     if id(code) not in _HASHES:
         _HASHES[id(code)] = (code, _of_source(code))
     return _HASHES[id(code)][1]
+
+
+def loaded_hash(fn: Callable[..., Any]) -> str:
+    """`bytecode_hash` of `fn` as it is loaded here, whatever its file says by now; empty for a class."""
+    code = _code(fn)
+    return bytecode_hash(code) if isinstance(code, CodeType) else ""
+
+
+def code_file(fn: Callable[..., Any]) -> str:
+    """The file that `fn` is from; empty when it is not written in Python."""
+    code = _code(fn)
+    if isinstance(code, type):
+        return getattr(sys.modules.get(code.__module__), "__file__", None) or ""
+    return code.co_filename if isinstance(code, CodeType) else ""
 
 
 def comparable(one: str, other: str) -> bool:
@@ -49,6 +62,11 @@ def bytecode_hash(code: CodeType) -> str:
     """`<version of Python>:<sha>` of the instructions, wherever in a file they stand."""
     digest = hashlib.sha256(repr(_instructions(code)).encode()).hexdigest()
     return f"{sys.implementation.cache_tag}:{digest}"
+
+
+def _code(fn: Callable[..., Any]) -> object:
+    source = _plain(fn)
+    return getattr(source, "__code__", source)
 
 
 def _plain(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,19 +55,20 @@ class RunPlan:
     """`steps` are those that are done or have to run, dependencies first.
 
     `seconds` is how long the run would take by the times of former builds, None when none is known, and
-    `critical_path` the chain of steps that it cannot be shorter than.
+    `critical_path` the chain of steps that it cannot be shorter than. At most `at_once` run at the same time.
     """
 
     steps: tuple[PlannedStep, ...]
     seconds: float | None
     critical_path: tuple[str, ...]
+    at_once: int = 1
 
     def count(self, state: StepState) -> int:
         """How many steps are in that state."""
         return sum(step.state is state for step in self.steps)
 
 
-def plan_steps(graph: StepGraph, plan: Plan, max_concurrent: int) -> RunPlan:
+def plan_steps(graph: StepGraph, plan: Plan, at_once: int) -> RunPlan:
     """The plan in words; one more question to each store: who has leases."""
     to_run = {key: graph.steps[key] for key in graph.order if key in plan.reasons}
     owners = _owners(to_run)
@@ -83,8 +84,8 @@ def plan_steps(graph: StepGraph, plan: Plan, max_concurrent: int) -> RunPlan:
     weight = weights({key: step.name for key, step in to_run.items()}, known)
     left = remaining(needs, weight)
     longest = max(left.values(), default=0.0)
-    seconds = max(longest, sum(weight.values()) / max_concurrent) if known or not to_run else None
-    return RunPlan(listed, seconds, critical_path(needs, left) if known else ())
+    seconds = max(longest, sum(weight.values()) / at_once) if known or not to_run else None
+    return RunPlan(listed, seconds, critical_path(needs, left) if known else (), at_once)
 
 
 def known_seconds(steps: Iterable[StepSpec]) -> dict[str, float]:

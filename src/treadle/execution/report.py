@@ -24,7 +24,8 @@ class RunPlanned:
 
     A run over a stream plans one part of it after the other. `expected` are the seconds that each step
     to run took when it, or another of its name, was built before (step id -> seconds); `critical_path` is the
-    longest chain of steps to run, by those seconds. `steps` are all steps of the graph (step id -> spec).
+    longest chain of steps to run, by those seconds. `steps` are all steps of the graph (step id -> spec). So
+    many as `at_once` run at the same time, at most.
     """
 
     cached: int
@@ -32,6 +33,7 @@ class RunPlanned:
     expected: Mapping[str, float] = field(default_factory=dict)
     critical_path: tuple[str, ...] = ()
     steps: Mapping[str, StepSpec] = field(default_factory=dict, repr=False)
+    at_once: int | None = None
 
     @property
     def total(self) -> int:
@@ -79,22 +81,44 @@ class StepWaiting:
 
 @dataclass(frozen=True, slots=True)
 class StepRetrying:
-    """An attempt failed, and the next one, number `attempt`, is made after `delay` seconds."""
+    """An attempt failed, and the next one, number `attempt`, is made after `delay` seconds.
+
+    One that was lost by no fault of the step is made again under its number; it was the loss number `loss` of
+    the `losses` that the step may have.
+    """
 
     id: str
     name: str
     attempt: int
     delay: float
     error: BaseException
+    loss: int = 0
+    losses: int = 0
+
+    @property
+    def told(self) -> str:
+        """What has failed, in words."""
+        return (
+            f"lost, {self.loss} of {self.losses} times" if self.loss else f"attempt {self.attempt - 1} failed"
+        )
+
+    @property
+    def next(self) -> str:
+        """What follows, in words."""
+        return "again" if self.loss else f"attempt {self.attempt}"
 
 
 class StepEnded(NamedTuple):
-    """A step came to its end; `seconds` are those of this run, so 0 when it was cached or skipped."""
+    """A step came to its end; `seconds` are those of this run, so 0 when it was cached or skipped.
+
+    A failed one was `cancelled` when it was asked to stop, and did.
+    """
 
     id: str
     name: str
     outcome: Outcome
     seconds: float
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +130,14 @@ class RunStopping:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is over; `counts` says how many steps ended how (type of outcome -> number)."""
+    """The run is over; `counts` says how many steps ended how (type of outcome -> number).
+
+    `cancelled` of the failed ones were asked to stop, and did.
+    """
 
     counts: Mapping[type[Outcome], int]
     seconds: float
+    cancelled: int = 0
 
 
 Event: TypeAlias = (
@@ -143,7 +171,12 @@ def log_event(event: Event) -> None:
             _LOG.warning("step %s waits for %s", event.id, event.owner.describe())
         case StepRetrying():
             _LOG.warning(
-                "step %s: attempt %d in %.1f s, after %r", event.id, event.attempt, event.delay, event.error
+                "step %s: %s; %s begins in %.1f s; %r",
+                event.id,
+                event.told,
+                event.next,
+                event.delay,
+                event.error,
             )
         case _:
             _LOG.debug("%s", event)

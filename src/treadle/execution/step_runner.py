@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
 from treadle.errors import ArgumentError
+from treadle.execution.capacity import capacity
 from treadle.execution.freshness import OnDrift, look
 from treadle.execution.graph import StepGraph, gather
 from treadle.execution.plan import RunPlan, changed, lately_failed, plan_steps
@@ -25,6 +26,7 @@ from treadle.execution.results import Results, as_error
 from treadle.execution.running.capture import capture
 from treadle.execution.running.drive import Drive, RunOptions
 from treadle.execution.running.ends import results_there
+from treadle.execution.running.ready import check_resources
 from treadle.execution.running.sendable import check_sendable
 from treadle.execution.running.watch import watch
 from treadle.execution.select import select
@@ -35,18 +37,20 @@ from treadle.fray.default import default_cluster
 from treadle.kernel import Failed
 
 OnFailure: TypeAlias = Literal["continue", "stop"]
+_OF_A_CLIENT = ("submit", "resources", "max_workers", "shares_memory")
 
 
 class StepRunner:
     """Runs steps in the order of their dependencies.
 
-    At most `max_concurrent` step functions run at once, on `fray_client`; without one, on the current client
-    if one is set or this is a job, else on the cluster that `TREADLE_CLUSTER` or the settings name, else on
-    threads of its own. On threads they run under the context variables of whoever called `run`, elsewhere
-    under the travelling ones. `reporter` is called with every event; by default events are logged.
+    At most `max_concurrent` step functions run at once, and no more than the client has workers. The client
+    is `fray_client`; without one, the current one if one is set or this is a job, else that of the cluster
+    that `TREADLE_CLUSTER` or the settings name, else threads of its own. On threads they run under the
+    context variables of whoever called `run`, elsewhere under the travelling ones. `reporter` is called with
+    every event; by default events are logged.
 
     Raises:
-        ArgumentError: `max_concurrent` is no whole number of at least 1.
+        ArgumentError: `max_concurrent` is no whole number of at least 1, or `fray_client` is no client.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class StepRunner:
         reporter: Reporter | None = None,
     ) -> None:
         self.max_concurrent = check_count("max_concurrent", max_concurrent)
-        self.fray_client = fray_client
+        self.fray_client = _checked_client(fray_client)
         self.reporter = reporter or log_event
 
     def run(
@@ -92,8 +96,9 @@ class StepRunner:
         check_not_used_up("steps", steps)
         _check_one_of("on_failure", on_failure, OnFailure)
         _check_one_of("on_drift", on_drift, OnDrift)
-        options = RunOptions(new_run_id(), self.max_concurrent, on_failure == "stop", on_drift)
         with self._client() as client, capture():
+            at_once = min(self.max_concurrent, client.max_workers)
+            options = RunOptions(new_run_id(), at_once, on_failure == "stop", on_drift)
             drive = Drive(client, options)
             if isinstance(steps, Iterator):
                 _check_plain_stream(force, select, dry_run)
@@ -118,11 +123,19 @@ class StepRunner:
         force: Iterable[str] = (),
         select: Iterable[str] = (),
         on_drift: OnDrift = "warn",
+        cluster: str | None = None,
     ) -> RunPlan:
-        """What `run` would do, without doing it; arguments and errors are those of `run`."""
+        """What `run` would do, without doing it; arguments and errors are those of `run`.
+
+        `cluster` is the name of the one that it would run on, where there is no client; it is not started.
+        """
         _check_one_of("on_drift", on_drift, OnDrift)
         graph, forced = _asked_for(steps, force, select)
-        return plan_steps(graph, look(graph, forced, on_drift), self.max_concurrent)
+        plan = look(graph, forced, on_drift)
+        place = capacity(self.fray_client, cluster)
+        if place.total is not None:
+            check_resources([graph.steps[key] for key in plan.reasons], place.total)
+        return plan_steps(graph, plan, min(self.max_concurrent, place.workers or self.max_concurrent))
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
@@ -136,6 +149,15 @@ class StepRunner:
                 yield own
             finally:
                 own.shutdown(wait=False)  # its jobs have ended, unless Ctrl-C came twice
+
+
+def _checked_client(client: Client | None) -> Client | None:
+    if client is not None and not all(hasattr(client, each) for each in _OF_A_CLIENT):
+        name = client if isinstance(client, str) else "processes"
+        raise ArgumentError(
+            f'fray_client: expected a client, such as treadle.fray.FrayClient("{name}"), got {client!r}'
+        )
+    return client
 
 
 def new_run_id() -> str:

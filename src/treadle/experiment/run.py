@@ -62,17 +62,22 @@ def plan(
     *handles: AnyStep | Iterator[AnyStep],
     prefix: Prefix = None,
     max_concurrent: int = 8,
+    fray_client: Client | None = None,
     reporter: Reporter | None = None,
     force: Iterable[str] = (),
     select: Iterable[str] = (),
     on_drift: OnDrift = "warn",
     versions: Versions | None = None,
+    cluster: str | None = None,
 ) -> RunPlan:
-    """What `run` would do with the same arguments, without doing it; an iterator is listed to its end."""
-    runner = StepRunner(max_concurrent)
+    """What `run` would do with the same arguments, without doing it; an iterator is listed to its end.
+
+    In place of a `fray_client`, `cluster` may name the one that it would run on, which is not started.
+    """
+    runner = StepRunner(max_concurrent, fray_client)
     steps = list(lowered(handles, prefix, versions))
     _tell_unused(versions, reporter or log_event)
-    return runner.plan(steps, force=force, select=select, on_drift=on_drift)
+    return runner.plan(steps, force=force, select=select, on_drift=on_drift, cluster=cluster)
 
 
 def lowered(

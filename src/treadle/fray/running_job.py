@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, Self
 from weakref import ref
 
 
@@ -102,7 +102,34 @@ def running_job() -> RunningJob | None:
 
 def stop_requested() -> bool:
     """Whether the job that runs here was asked to stop; False outside a job."""
-    return asked_to_stop(_RUNNING.get())
+    job, look = _RUNNING.get(), _LOOK.get()
+    asked = asked_to_stop(job)
+    if asked and look is not None and look.job is job:
+        look.saw_stop = True
+    return asked
+
+
+class noting_looks:  # noqa: N801 - read as a word: `with noting_looks() as looks:`
+    """Whether the block, or a thread that works for it, has seen that its job is to stop: `looks.saw_stop`.
+
+    What the jobs see that it submits does not count.
+    """
+
+    __slots__ = ("_token", "job", "saw_stop")
+
+    def __init__(self) -> None:
+        self.job = _RUNNING.get()
+        self.saw_stop = False
+
+    def __enter__(self) -> Self:
+        self._token = _LOOK.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _LOOK.reset(self._token)
+
+
+_LOOK: ContextVar[noting_looks | None] = ContextVar("treadle looks", default=None)
 
 
 def stopper() -> Callable[[], None]:

@@ -110,8 +110,8 @@ class RecordingClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._threads.__exit__(kind, *rest)
 
     def _fault(self, name: str) -> _Fault | None:
         for fault in self._faults:

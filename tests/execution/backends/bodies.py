@@ -125,6 +125,17 @@ def rest(n: int, seconds: float) -> int:
 
 
 @step(timeout=0.5)
+def give_half(folder: Runtime[str]) -> int:
+    """Returns what it has when it is asked to stop."""
+    trace(folder, "give_half")
+    late = time.monotonic() + PATIENCE
+    while not stop_requested():
+        assert time.monotonic() < late
+        time.sleep(0.01)
+    return -1
+
+
+@step(timeout=0.5)
 def obey(folder: Runtime[str]) -> int:
     trace(folder, "obey")
     late = time.monotonic() + PATIENCE

@@ -12,7 +12,7 @@ import pytest
 
 from tests.execution.backends import bodies
 from tests.execution.backends.experiment import traces
-from treadle import Retry, StepSpec, run
+from treadle import Retry, StepSpec, plan, run
 from treadle.artifacts import open_store
 from treadle.artifacts.logs import read_log
 from treadle.errors import (
@@ -23,7 +23,7 @@ from treadle.errors import (
     StepTimeoutError,
     WorkerLostError,
 )
-from treadle.execution import Event, Results, StepEnded, StepStarted
+from treadle.execution import Event, Results, StepEnded, StepRetrying, StepStarted
 from treadle.fray import Client, JobRequest, ResourceConfig, set_current_client
 from treadle.fray.processes import ProcessClient
 from treadle.kernel import Done
@@ -187,7 +187,14 @@ def test_a_lost_worker_is_no_fault_of_the_step(
     """And its lease does not keep the next attempt waiting: it would be an hour."""
     monkeypatch.setenv("TREADLE_LEASE_SECONDS", "3600")
     handle = bodies.die(2, how, str(folder))
-    results = run(handle, prefix=tmp_path, fray_client=elsewhere)
+    told: list[StepRetrying] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, StepRetrying):
+            told.append(event)
+
+    results = run(handle, prefix=tmp_path, fray_client=elsewhere, reporter=keep)
+    assert [each.told for each in told] == ["lost, 1 of 2 times", "lost, 2 of 2 times"]
     assert results[handle.id] == 3
     assert results.outcomes[handle.id].attempts == 1
     assert attempts(tmp_path) == [("die", "lost"), ("die", "lost"), ("die", "done")]
@@ -213,13 +220,16 @@ def test_what_a_killed_body_printed_is_kept_in_an_object_store(s3: str, tmp_path
         run(bodies.die(9, "kill", str(tmp_path)), prefix=store, fray_client=client)
     [place] = [note.place for note in open_store(store).ledger.attempts(limit=1)]
     said = [line.partition(" | ")[2] for line in read_log(store, place).splitlines()]
-    assert said == [f"about to die for the {n}. time" for n in (1, 2, 3)]
+    assert said[::2] == [f"about to die for the {n}. time" for n in (1, 2, 3)]
+    assert all("killed by SIGKILL" in line for line in said[1::2]), "and how it ended is there too"
 
 
 # Steps that are ended
 
+BODIES = [bodies.never_look, bodies.swallow, bodies.obey, bodies.give_half]
 
-@pytest.mark.parametrize("body", [bodies.never_look, bodies.swallow, bodies.obey], ids=lambda each: each.name)
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda each: each.name)
 def test_a_timeout_ends_the_body_whatever_it_does(
     elsewhere: Client, tmp_path: Path, folder: Path, body: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,14 +253,18 @@ def is_there(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.parametrize("body", [bodies.never_look, bodies.swallow, bodies.obey], ids=lambda each: each.name)
+@pytest.mark.parametrize("body", BODIES, ids=lambda each: each.name)
 def test_an_interrupted_run_ends_its_bodies_and_says_so(
     elsewhere: Client, tmp_path: Path, folder: Path, body: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TREADLE_LEASE_SECONDS", "3600")
     handle = body(str(folder)).with_options(timeout=600)
 
+    ends: list[StepEnded] = []
+
     def interrupt(event: Event) -> None:
+        if isinstance(event, StepEnded):
+            ends.append(event)
         if isinstance(event, StepStarted):
             late = time.monotonic() + 60
             while not traces(folder):
@@ -263,6 +277,9 @@ def test_an_interrupted_run_ends_its_bodies_and_says_so(
     assert attempts(tmp_path / "store") == [(body.name, "cancelled")]
     [note] = open_store(str(tmp_path / "store")).ledger.attempts()
     assert "before it began" not in note.reason
+    assert [each.cancelled for each in ends] == [True]
+    [told] = open_store(str(tmp_path / "store")).ledger.runs()
+    assert {word: count for word, count in told.counts.items() if count} == {"cancelled": 1}
     assert live_owners(tmp_path / "store") == [], "the step is free at once"
     assert not list((tmp_path / "store").glob(".treadle/work/*"))
 
@@ -290,6 +307,37 @@ def test_after_a_failure_nothing_begins_that_waits_for_a_worker(tmp_path: Path, 
         run(*handles, prefix=store, fray_client=client, on_failure="stop", reporter=tell)
     assert len(failures(caught)) == len(traces(folder)) <= 2
     assert Counter(outcome for _, outcome in attempts(store))["skipped"] == 4 - len(traces(folder))
+
+
+def test_a_step_that_was_late_and_saw_it_is_not_done_with_half(
+    client: Client, tmp_path: Path, folder: Path
+) -> None:
+    """What it returns would be served for ever."""
+    with pytest.raises(StepsFailedError, match=r"longer than its timeout of 0\.5 s") as caught:
+        run(bodies.give_half(str(folder)), prefix=tmp_path, fray_client=client)
+    [error] = failures(caught)
+    assert isinstance(error, StepTimeoutError)
+    assert "returned after it saw that it was to stop" in str(error.__cause__)
+    assert list(open_store(str(tmp_path)).ledger.places()) == []
+
+
+def test_no_more_steps_are_handed_over_than_there_are_workers(client: Client, tmp_path: Path) -> None:
+    """What waits in a queue is not under way, and its clock does not run."""
+    at_once: list[int] = []
+    under_way: set[str] = set()
+
+    def count(event: Event) -> None:
+        if isinstance(event, StepStarted):
+            under_way.add(event.id)
+        elif isinstance(event, StepEnded):
+            under_way.discard(event.id)
+        at_once.append(len(under_way))
+
+    handles = [bodies.rest(n, 0.05) for n in range(4 * client.max_workers)]
+    run(*handles, prefix=tmp_path, fray_client=client, max_concurrent=1000, reporter=count)
+    assert max(at_once) == client.max_workers
+    made = plan(*handles, prefix=tmp_path, fray_client=client, max_concurrent=1000)
+    assert made.at_once == client.max_workers
 
 
 def test_an_attempt_that_is_ended_by_force_is_noted_with_its_time(

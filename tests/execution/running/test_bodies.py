@@ -11,9 +11,9 @@ import pytest
 from treadle import Retry, StepContext, run, step
 from treadle.artifacts import open_store
 from treadle.errors import StepsFailedError
-from treadle.execution import StepRunner, StepSpec
+from treadle.execution import Step, StepRunner, StepSpec
 from treadle.execution.running import drive, execute
-from treadle.fray import stop_requested
+from treadle.fray import JobRequest, current_client, stop_requested
 from treadle.kernel import Cached
 
 
@@ -138,6 +138,30 @@ def slow(folder: str) -> int:
         time.sleep(0.001)
     Path(folder, "ended").touch()
     return 1
+
+
+@step(timeout=0.05)
+def deaf() -> int:
+    time.sleep(0.2)
+    return 1
+
+
+@step(timeout=0.05)
+def looks_below() -> int:
+    """What a job sees that it has submitted is the affair of that job."""
+    return 1 + current_client().submit(JobRequest("look", late_look)).result()
+
+
+def late_look() -> bool:
+    time.sleep(0.2)
+    return stop_requested()
+
+
+@pytest.mark.parametrize("body", [deaf, looks_below], ids=lambda each: each.name)
+def test_a_late_body_that_never_looked_is_done(tmp_path: Path, body: Step[int]) -> None:
+    """It has not stopped half way: it is whole."""
+    handle = body()
+    assert run(handle, prefix=tmp_path)[handle.id] > 0
 
 
 def test_no_body_runs_on_when_the_loop_itself_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

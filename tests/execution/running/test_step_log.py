@@ -14,7 +14,7 @@ import pytest
 
 from treadle.execution.running.capture import capture
 from treadle.execution.running.step_log import step_log
-from treadle.fray.capture import Layer
+from treadle.fray.layers import Layer
 from treadle.fray.lines import Lines
 from treadle.kernel import carry
 

@@ -192,6 +192,49 @@ def test_ctrl_c_keeps_what_is_done_and_exits_with_130(project: Project) -> None:
     assert "1 done" in project("run", project.target).err
 
 
+def test_ctrl_c_is_no_failure_in_any_command(project: Project) -> None:
+    project.write(
+        project.text.replace(
+            '    print(f"up to {upto}")\n',
+            "    import sys\n\n    from treadle.fray import stop_requested\n\n"
+            "    print('looking', file=sys.stderr)\n"
+            "    while not stop_requested():\n        time.sleep(0.01)\n",
+        )
+    )
+    process = project.start("run", project.target)
+    until(process, "looking")
+    until(process, "looking")
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate()
+    assert re.search(r"2 of 4 steps in .*: 2 cancelled", rest), rest
+    assert "failed" not in rest
+    assert "2 cancelled" in project("history").out
+    assert "cancelled" in project("ls").out
+    assert "no step that failed" in project("ls", "--failed").out
+
+
+def test_a_plan_counts_with_the_workers_of_the_cluster(built: Project) -> None:
+    (built.folder / "treadle.toml").write_text(
+        '[clusters.three]\nbackend = "ray"\nmax_workers = 3\naddress = "nowhere:1"\n'
+    )
+    for options, at_once in (((), 8), (("--cluster", "three"), 3), (("--max-concurrent", "2"), 2)):
+        told = built("plan", built.target, "--force", "numbers", *options)
+        assert f"with {at_once} at once" in told.out
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_too_large_a_step_is_refused_before_a_word_is_said(project: Project, command: str) -> None:
+    project.write(
+        "from treadle import step\nfrom treadle.fray import ResourceConfig\n\n\n"
+        "@step(resources=ResourceConfig(cpu=64))\ndef big() -> int:\n    return 1\n\n\nhandle = big()\n"
+    )
+    (project.folder / "treadle.toml").write_text('[clusters.two]\nbackend = "processes"\ncpu = 2\n')
+    told = project(command, project.target, "--cluster", "two")
+    assert told.code == 2
+    assert told.out == ""
+    assert re.fullmatch(r"treadle: step big-\w+: resources: cpu: 64 asked for, .* 2 in all\n", told.err)
+
+
 def test_the_folder_of_a_run_is_the_one_that_was_asked_for(project: Project) -> None:
     ran = project("run", project.target, "--store", "elsewhere")
     assert ran.code == 0, ran.err

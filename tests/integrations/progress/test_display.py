@@ -98,6 +98,26 @@ def test_the_end_names_each_failed_step_and_each_skipped_one_with_its_culprit() 
     )
 
 
+def test_what_was_asked_to_stop_is_cancelled_and_not_failed() -> None:
+    told = _told(
+        [
+            RunPlanned(0, 4),
+            StepEnded("a-1", "a", Done("x"), 1.0),
+            StepEnded("b-2", "b", Failed(KeyboardInterrupt()), 2.0, cancelled=True),
+            RunEnded({Done: 1, Failed: 1}, 2.0, cancelled=1),
+        ]
+    )
+    assert "[2/4] b-2  cancelled in 2.0 s, KeyboardInterrupt" in told
+    assert re.search(r"^b-2 +cancelled +2\.0 s", told, re.MULTILINE)
+    assert told.endswith("2 of 4 steps in 2.0 s: 1 done, 1 cancelled\n")
+
+
+def test_time_left_counts_the_workers_that_there_are() -> None:
+    for at_once, about in ((None, "1.0 s"), (1, "8.0 s")):
+        expected = {f"s-{n}": 1.0 for n in range(8)}
+        assert f"about {about} by former builds" in _told([RunPlanned(0, 8, expected, at_once=at_once)])
+
+
 def test_labels_tell_steps_of_one_name_apart_wherever_they_are_named() -> None:
     reads = [StepSpec("read", str, hash_attrs={"path": path}, output_path_prefix="/s") for path in "ab"]
     steps = dict(zip(("read-1", "read-2"), reads, strict=True))
@@ -167,7 +187,7 @@ def test_a_retry_is_told_with_its_cause_and_counted() -> None:
         ]
     )
     assert told.splitlines()[2:] == [
-        "[0/1] a-1  attempt 2 in 3.0 s, after ValueError: no [bold] rows…",
+        "[0/1] a-1  attempt 1 failed; attempt 2 begins in 3.0 s; ValueError: no [bold] rows…",
         "[0/1] a-1  started, attempt 2",
         "[1/1] a-1  done in 1.0 s, attempt 2",
     ]

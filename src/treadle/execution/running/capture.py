@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import TextIO, cast
 
 from treadle.execution.running.step_log import in_step
-from treadle.fray.capture import Layer, layered_streams, listening
+from treadle.fray.capture import listening
+from treadle.fray.layers import Layer, layered_streams
 
 _installing = threading.Lock()
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -22,45 +22,39 @@ from treadle.errors import (
     DependencyRebuiltError,
     StepError,
     StepTimeoutError,
-    StoppedError,
 )
 from treadle.execution.blame import describe
-from treadle.execution.drift import describe_drift
-from treadle.execution.freshness import OnDrift, Plan, look
-from treadle.execution.graph import StepGraph, gather
-from treadle.execution.path import critical_path, remaining, weights
-from treadle.execution.plan import known_seconds
+from treadle.execution.freshness import OnDrift, Plan
+from treadle.execution.graph import StepGraph
 from treadle.execution.report import (
     RunEnded,
-    RunPlanned,
     RunStopping,
-    StepDrifted,
     StepRetrying,
     StepStarted,
     StepWaiting,
 )
 from treadle.execution.results import KEPT, Results, because
+from treadle.execution.retry import NEVER
 from treadle.execution.running.agenda import Agenda
 from treadle.execution.running.ends import Ends
-from treadle.execution.running.feed import PART, Feed, Part
+from treadle.execution.running.feed import Feed
 from treadle.execution.running.inside import begin_wait, bodies_around, end_wait
+from treadle.execution.running.intake import Intake
 from treadle.execution.running.jobs import Jobs
 from treadle.execution.running.journal import Journal
 from treadle.execution.running.presence import Presence
 from treadle.execution.running.ready import Ready
-from treadle.execution.running.recipes import Recipes
-from treadle.execution.running.sendable import check_sendable
 from treadle.execution.running.task import Broken, Served, Tried
 from treadle.execution.running.unfinished import Unfinished, Unit
 from treadle.execution.running.verdict import Again, GiveUp, judge
 from treadle.execution.running.waits import Waits
 from treadle.execution.running.watch import Outbox
 from treadle.execution.step_spec import StepSpec
-from treadle.fray import Client, stop_requested
+from treadle.fray import Client
+from treadle.fray.running_job import asked_to_stop, running_job
 from treadle.kernel import Failed, Skipped, add_note
 from treadle.storage.ledger import AttemptOutcome, Held, Owner
 
-_LOOK_AHEAD = 2 * PART
 _FIRST_LOOK = 0.02
 _LONGEST_WAIT = 1.0
 
@@ -70,13 +64,13 @@ class RunOptions:
     """How a run goes: its id, its bounds, and what it does about failure and drift."""
 
     run: str
-    max_concurrent: int
+    at_once: int
     stop_on_failure: bool
     on_drift: OnDrift
 
 
 class Drive:
-    """One run on `client`. At most `max_concurrent` bodies run at once."""
+    """One run on `client`. At most `options.at_once` bodies run at the same time."""
 
     def __init__(self, client: Client, options: RunOptions) -> None:
         self._client = client
@@ -93,23 +87,27 @@ class Drive:
         self._later = 0  # steps that wait for a lease or for their next attempt
         self._halted = threading.Event()
         self._broken: BaseException | None = None
-        self._feed: Feed | None = None  # while there is more to come
-        self._asked = False
+        self._feed: Feed | None = None
         self._order: tuple[str, ...] = ()
-        self._recipes = Recipes()
         self._waits = None if client.shares_memory else Waits(options.run)
         self._report: Outbox
         self._ends: Ends
+        self._intake: Intake
 
     def begin(self, graph: StepGraph, plan: Plan) -> None:
-        """Take up all steps before the run."""
+        """Take up all steps before the run.
+
+        Raises:
+            ArgumentError: one asks for more than there is.
+        """
+        self._ready.check(graph.steps[key] for key in plan.reasons)
         self._order = graph.order
-        self._post(partial(self._admit, graph, plan))
+        self._post(lambda: self._intake.admit(graph, plan))
 
     def begin_stream(self, steps: Iterator[StepSpec]) -> None:
         """Take up steps as they come."""
-        self._feed = Feed(steps, lambda part: self._post(partial(self._take_in, part)))
-        self._post(self._ask_for_more)
+        self._feed = Feed(steps, lambda part: self._post(lambda: self._intake.take(part)))
+        self._post(lambda: self._intake.ask())
 
     def run(self, report: Outbox) -> Results:
         """Run to the end, telling `report`, and give how each step ended.
@@ -122,16 +120,32 @@ class Drive:
         clock = time.perf_counter()
         self._report = report
         self._ends = Ends(report, KEPT if self._feed is not None else None)
+        self._intake = self._opened()
         self._guarded(self._work_off)
         self._guarded(self._stop if self._stopping() else self._skip_rest)
         results = self._ends.results(self._order)
-        self._guarded(partial(self._journal.end, results.counts, sweep=self._has_left))
-        report(RunEnded(results.counts, time.perf_counter() - clock))
+        self._guarded(partial(self._journal.end, results.counts, self._ends.cancelled, sweep=self._has_left))
+        report(RunEnded(results.counts, time.perf_counter() - clock, self._ends.cancelled))
         if self._broken is not None:
             raise self._broken
         if not self._halted.is_set() and (left := sum(u.key not in self._ends for u in self._units.units())):
             raise StepError(f"the step that runs these steps was asked to stop; {left} of them did not run")
         return results
+
+    def _opened(self) -> Intake:
+        return Intake(
+            self._units,
+            self._ready,
+            self._journal,
+            self._presence,
+            self._ends,
+            self._report,
+            on_drift=self._options.on_drift,
+            at_once=self._options.at_once,
+            sends=not self._client.shares_memory,
+            feed=self._feed,
+            broke=self._break,
+        )
 
     def halt(self) -> None:
         """From another thread: start nothing new, ask running steps to stop, and come to the end."""
@@ -150,13 +164,17 @@ class Drive:
             else:
                 add_note(self._broken, f"and while the run was stopped because of it: {describe(error)}")
 
+    def _break(self, error: BaseException) -> None:
+        """What runs is stopped, and then the error is raised by `run`."""
+        self._broken = error
+
     def _post(self, call: Callable[[], object]) -> None:
         """From any thread: let the loop make this call."""
         self._inbox.put(call)
 
     def _stopping(self) -> bool:
         """Whether this run was halted, or is part of a step that was asked to stop."""
-        return self._halted.is_set() or self._broken is not None or stop_requested()
+        return self._halted.is_set() or self._broken is not None or asked_to_stop(running_job())
 
     def _work_off(self) -> None:
         while not self._stopping():
@@ -172,7 +190,7 @@ class Drive:
                 self._agenda.call_due()
 
     def _idle(self) -> bool:
-        waits = self._jobs.units() or self._later or self._feed is not None or not self._inbox.empty()
+        waits = self._jobs.units() or self._later or self._intake.is_open or not self._inbox.empty()
         return not waits and not self._blocked()
 
     def _blocked(self) -> bool:
@@ -184,67 +202,8 @@ class Drive:
         return self._options.stop_on_failure and bool(self._failed)
 
     def _next(self) -> str | None:
-        full = len(self._jobs) >= self._options.max_concurrent
+        full = len(self._jobs) >= self._options.at_once
         return None if full or self._is_over() else self._ready.next()
-
-    # Steps come in
-
-    def _take_in(self, part: Part) -> None:
-        self._asked = False
-        if self._feed is None:  # it comes too late
-            return
-        if isinstance(part, BaseException):
-            self._broken = part
-        elif part is None:
-            self._feed = None
-        else:
-            self._look_at(part)
-
-    def _look_at(self, part: list[StepSpec]) -> None:
-        try:
-            known = _Either(self._units, self._ends)
-            graph = gather(part, known)
-            self._recipes.check(graph.steps.values())
-            # What an earlier part had is looked at once more, so that these steps are compared with it.
-            before = (key for key in graph.order if key in known)
-            graph = replace(graph, targets=(*graph.targets, *before))
-            plan = look(graph, frozenset(), self._options.on_drift, self._units.keys())
-            if not self._client.shares_memory:
-                check_sendable(graph.steps[key] for key in plan.reasons if key not in self._units)
-            self._admit(graph, plan)
-        except Exception as error:  # noqa: BLE001 - raised again by `run`, when what runs has been stopped
-            self._broken = error
-        self._ask_for_more()
-
-    def _ask_for_more(self) -> None:
-        if self._feed is not None and not self._asked and len(self._ready.frontier) < _LOOK_AHEAD:
-            self._asked = True
-            self._feed.ask()
-
-    def _stop_feed(self) -> None:
-        """Nothing new is to start, so nothing more needs to come."""
-        if self._feed is not None:
-            self._feed.stop()
-            self._feed = None
-
-    def _admit(self, graph: StepGraph, plan: Plan) -> None:
-        needs = self._units.add(graph, plan)
-        names = {key: graph.steps[key].name for key in needs}
-        known = known_seconds(graph.steps[key] for key in needs)
-        weight = weights(names, known)
-        left = remaining(needs, weight)
-        self._ready.add({key: graph.steps[key] for key in needs}, needs, left)
-        self._journal.begin({str(graph.steps[key].output_path_prefix) for key in needs})
-        cached = [key for key in plan.done if key not in self._ends]
-        path = critical_path(needs, left) if known else ()
-        self._report(RunPlanned(len(cached), len(needs), weight if known else {}, path, graph.steps))
-        for key, drift in plan.drifted.items():
-            if self._options.on_drift == "warn":
-                step = graph.steps[key]
-                self._report(StepDrifted(key, step.name, describe_drift(step, drift)))
-        for key in cached:
-            self._ends.cached(graph.steps[key], plan.done[key])
-            self._presence.saw(graph.steps[key], plan.done[key])
 
     # Steps run
 
@@ -276,7 +235,8 @@ class Drive:
                     self._note(unit, "lost" if again.lost else "failed", again.error, by_force=by_force)
                 self._try_again(unit, again)
             case Again(error=error) | GiveUp(error=error) as end:
-                self._fail(unit, error, end.started, end.seconds, by_force=by_force)
+                cancelled = isinstance(tried, Broken) and tried.cancelled
+                self._fail(unit, error, end.started, end.seconds, by_force=by_force, cancelled=cancelled)
 
     def _finish(self, unit: Unit, served: Served) -> None:
         self._end_wait(unit)
@@ -284,7 +244,7 @@ class Drive:
         self._ready.done(unit.key)
         self._presence.saw(unit.step, served.head)
         self._ends.done(unit.step, served, str(unit.reason), unit.attempt)
-        self._ask_for_more()
+        self._intake.ask()
 
     def _wait(self, unit: Unit, owner: Owner) -> None:
         if unit.looks == 0:
@@ -315,7 +275,9 @@ class Drive:
         if isinstance(again.error, DependencyRebuiltError):
             unit.builds.update(again.error.builds)
             self._presence.forget(unit.builds)
-        self._report(StepRetrying(unit.key, unit.step.name, unit.attempt, again.delay, again.error))
+        loss, losses = (unit.losses, (unit.step.retry or NEVER).losses) if again.lost else (0, 0)
+        told = (unit.key, unit.step.name, unit.attempt, again.delay, again.error, loss, losses)
+        self._report(StepRetrying(*told))
         self._start_later(unit, again.delay)
 
     def _start_later(self, unit: Unit, delay: float) -> None:
@@ -334,17 +296,19 @@ class Drive:
         seconds: float = 0.0,
         *,
         by_force: bool = False,
+        cancelled: bool = False,
     ) -> None:
         self._end_wait(unit)
         self._failed.append(unit.key)
         if self._is_over():
-            self._stop_feed()
+            self._intake.stop()
             self._jobs.take_back()
         self._ready.frontier.lose(unit.key)
+        cancelled = cancelled and not isinstance(error, StepTimeoutError)
         if started is None or isinstance(error, StepTimeoutError):  # else the attempt itself has noted it
-            outcome: AttemptOutcome = "cancelled" if isinstance(error, StoppedError) else "failed"
+            outcome: AttemptOutcome = "cancelled" if cancelled else "failed"
             seconds = max(seconds, self._note(unit, outcome, error, by_force=by_force))
-        self._ends.failed(unit.step, Failed(error), unit.attempt, started, seconds)
+        self._ends.failed(unit.step, Failed(error), unit.attempt, started, seconds, cancelled=cancelled)
 
     def _note(self, unit: Unit, outcome: AttemptOutcome, error: BaseException, *, by_force: bool) -> float:
         """Note what the attempt itself could not; how many seconds it took, as far as that is known."""
@@ -365,7 +329,7 @@ class Drive:
             self._ends.skipped(unit.step, outcome)
 
     def _stop(self) -> None:
-        self._stop_feed()
+        self._intake.stop()
         self._report(RunStopping(tuple(unit.step.name for unit in self._jobs.units())))
         self._report.send()
         self._jobs.stop()
@@ -373,13 +337,3 @@ class Drive:
         for unit in left:
             self._end_wait(unit)
         self._journal.note(left, "cancelled", ["the run was stopped before it began"] * len(left))
-
-
-class _Either:
-    """Steps that this run knows: they need not be gathered again."""
-
-    def __init__(self, *containers: Container[str]) -> None:
-        self._containers = containers
-
-    def __contains__(self, key: object) -> bool:
-        return any(key in each for each in self._containers)

@@ -19,6 +19,9 @@ from treadle.kernel import Cached, Done, Failed, Outcome, Skipped
 class Ends:
     """The ends so far. With `keep`, of more done steps than that the oldest are counted and forgotten."""
 
+    cancelled = 0
+    """How many of the failed ones were asked to stop, and did."""
+
     def __init__(self, report: Reporter, keep: int | None = None) -> None:
         self._report = report
         self._keep_at_most = keep
@@ -39,10 +42,18 @@ class Ends:
         self._keep(step, served.outcome, served.head, reason, attempts, served.seconds)
 
     def failed(
-        self, step: StepSpec, outcome: Failed, attempts: int, started: datetime | None, seconds: float
+        self,
+        step: StepSpec,
+        outcome: Failed,
+        attempts: int,
+        started: datetime | None,
+        seconds: float,
+        *,
+        cancelled: bool,
     ) -> None:
-        """The step failed for good."""
-        self._put(step, outcome, "", attempts, started, seconds, seconds)
+        """The step failed for good, or was cancelled."""
+        self.cancelled += cancelled
+        self._put(step, outcome, "", attempts, started, seconds, seconds, cancelled=cancelled)
 
     def skipped(self, step: StepSpec, outcome: Skipped) -> None:
         """The step never ran."""
@@ -79,6 +90,8 @@ class Ends:
         started: datetime | None,
         took: float,
         seconds: float,
+        *,
+        cancelled: bool = False,
     ) -> None:
         key = step.id
         if (before := self._ends.get(key)) is not None:  # of a stream: it vanished, and was built anew
@@ -95,7 +108,7 @@ class Ends:
             reason=reason,
         )
         self._counts[type(outcome)] += 1
-        self._report(StepEnded(key, step.name, outcome, seconds))
+        self._report(StepEnded(key, step.name, outcome, seconds, cancelled))
 
 
 def results_there(graph: StepGraph, plan: Plan, report: Reporter) -> Results:

@@ -28,13 +28,14 @@ from treadle.artifacts import Artifact, RecordHead, Store, heads, is_url, open_s
 from treadle.artifacts.logs import keep_log, log_file
 from treadle.artifacts.version import is_dev
 from treadle.artifacts.workplace import WorkFolder
-from treadle.errors import DependencyRebuiltError, StepError
+from treadle.errors import DependencyRebuiltError, StepError, StoppedError
 from treadle.execution.freshness import built_from, standing
 from treadle.execution.running.hold import Hold
 from treadle.execution.running.inside import check_outside, inside
 from treadle.execution.running.step_log import step_log
 from treadle.execution.running.task import Broken, Served, Task, Tried
-from treadle.execution.running.telling import body_of, head_of, note_of
+from treadle.execution.running.telling import body_of, head_of, note_of, outcome_of
+from treadle.fray.running_job import noting_looks
 from treadle.kernel import Cached, Done, Failed, Unwind, add_note
 from treadle.storage.ledger import Claim, Held
 
@@ -59,7 +60,8 @@ def attempt(task: Task) -> Tried:
         add_note(error, f"in step {task.step.id}, output folder {task.step.output_path}")
         if isinstance(error, FileNotFoundError) and is_url(task.step.output_path):
             add_note(error, "the store is at a URL: write with fsspec.open(path), not with pathlib or open()")
-        return Broken(Failed(error), started, time.perf_counter() - clock)
+        cancelled = started is not None and outcome_of(error) == "cancelled"
+        return Broken(Failed(error), started, time.perf_counter() - clock, cancelled=cancelled)
 
 
 def _execute(task: Task, store: Store, claim: Claim, hold: Hold, left: bool, clock: float) -> Served:
@@ -111,8 +113,14 @@ def _call(task: Task, store: Store, work: str) -> object:
     with Unwind() as unwind:
         unwind.push(keep_log, store.prefix, place, task.run, task.attempt)
         log = log_file(store.prefix, place, task.run, task.attempt)
-        with step_log(log, step.name, task.attempt), inside(step):
-            return _in_this_process(step.fn, work)
+        with step_log(log, step.name, task.attempt), inside(step), noting_looks() as looks:
+            value = _in_this_process(step.fn, work)
+        if looks.saw_stop:
+            raise StoppedError(
+                f"step {step.id}: its function returned after it saw that it was to stop, so what it made is "
+                "not kept; to say so by itself, let it raise StoppedError"
+            )
+        return value
 
 
 def _in_this_process(fn: Callable[[str], object], work: str) -> object:

@@ -163,4 +163,4 @@ def _result(job: JobHandle[Any], *, was_asked: bool) -> Tried:
 
 
 def _forced(error: Exception) -> Broken:
-    return Broken(Failed(error), by_force=True)
+    return Broken(Failed(error), by_force=True, cancelled=isinstance(error, StoppedError))

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from treadle.artifacts import open_store
-from treadle.artifacts.logs import keep_log
+from treadle.artifacts.logs import keep_log, log_file
 from treadle.artifacts.prefix import hide_from_git
 from treadle.artifacts.script import command_line
+from treadle.execution.running.step_log import note_end
 from treadle.execution.running.unfinished import Unit
 from treadle.kernel import Outcome
 from treadle.storage.ledger import AttemptNote, AttemptOutcome, Claim, RunNote
@@ -31,9 +32,14 @@ class Journal:
                 open_store(prefix).workplace.sweep()
                 self._note_run(prefix, "", {})
 
-    def end(self, counts: Mapping[type[Outcome], int], *, sweep: bool) -> None:
-        """The run is over; with `sweep`, processes that worked for it have died and left something."""
+    def end(self, counts: Mapping[type[Outcome], int], cancelled: int, *, sweep: bool) -> None:
+        """The run is over, and so many of the failed steps were cancelled.
+
+        With `sweep`, processes that worked for it have died and left something.
+        """
         told = {kind.__name__.lower(): count for kind, count in counts.items()}
+        if cancelled:
+            told |= {"failed": told["failed"] - cancelled, "cancelled": cancelled}
         for prefix in self._began:
             self._note_run(prefix, _now(), told)
             workplace = open_store(prefix).workplace
@@ -65,6 +71,7 @@ class Journal:
         note = AttemptNote(
             self._run, unit.key, unit.step.name, place, unit.attempt, outcome, reason, began, seconds
         )
+        note_end(log_file(store.prefix, place, self._run, unit.attempt), unit.step.name, unit.attempt, reason)
         claim = store.ledger.claim(place, lambda: None, self._run)
         if isinstance(claim, Claim):
             store.ledger.release(claim, note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from treadle.errors import ArgumentError
 from treadle.execution.step_spec import StepSpec
@@ -12,6 +12,21 @@ from treadle.kernel import Frontier
 
 NOTHING_SPECIAL = ResourceConfig()
 """What the job of a step asks for that says nothing. It is left to the client when there is room for it."""
+
+
+def check_resources(steps: Iterable[StepSpec], total: ResourceConfig) -> None:
+    """See that each of the steps can run where there is `total` in all.
+
+    Raises:
+        ArgumentError: one asks for more.
+    """
+    budget = Budget(total)
+    seen: set[ResourceConfig] = set()
+    for step in steps:
+        request = NOTHING_SPECIAL if step.resources is None else step.resources
+        if request not in seen and (reason := budget.can_ever(request)) is not None:
+            raise ArgumentError(f"step {step.id}: resources: {reason}")
+        seen.add(request)
 
 
 class Ready:
@@ -33,17 +48,18 @@ class Ready:
         Raises:
             ArgumentError: a step asks for more than there is in all; nothing was added.
         """
+        self.check(steps.values())
         asking = {key: step.resources for key, step in steps.items() if step.resources is not None}
-        for key, request in asking.items():
-            self._check(key, request)
-        if plain := next((key for key in steps if key not in asking), None):
-            self._check(plain, NOTHING_SPECIAL)
         self._requests.update(asking)
         self.frontier.add(needs, order)
 
-    def _check(self, key: str, request: ResourceConfig) -> None:
-        if (reason := self._budget.can_ever(request)) is not None:
-            raise ArgumentError(f"step {key}: resources: {reason}")
+    def check(self, steps: Iterable[StepSpec]) -> None:
+        """See that each of the steps can run once all is free.
+
+        Raises:
+            ArgumentError: one asks for more than there is in all.
+        """
+        check_resources(steps, self._budget.total)
 
     def next(self) -> str | None:
         """The next step that may start, with its resources taken; None when there is none at this moment."""

@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from treadle.artifacts import open_store
+from treadle.artifacts.code_hash import code_file, comparable, loaded_hash
 from treadle.artifacts.provenance import capture as provenance
 from treadle.artifacts.script import script_here, work_for
-from treadle.errors import NotSendableError
+from treadle.errors import NotSendableError, StepError
 from treadle.execution.retry import NEVER
 from treadle.execution.running.capture import capture
 from treadle.execution.running.execute import attempt
@@ -35,6 +36,7 @@ class SentBroken(NamedTuple):
     started: datetime | None
     seconds: float
     is_retried: bool
+    cancelled: bool = False
 
 
 SentTried: TypeAlias = Served | SentBroken | Held
@@ -49,7 +51,7 @@ def pack(task: Task) -> bytes:
     """
     full = task._replace(code=code_of(task.step), origin=provenance(task.run))
     try:
-        return sent_with(task.step, (script_here(), tuple(full)))
+        return sent_with(task.step, (script_here(), tuple(full), _loaded(task.step)))
     except Exception as error:
         raise not_sendable(task.step, error) from error
 
@@ -67,13 +69,16 @@ def not_sendable(step: StepSpec, error: Exception) -> NotSendableError:
 def attempt_elsewhere(step_id: str, packed: bytes) -> SentTried:
     """Carry a packed task out, in the process that it was sent to."""
     try:
-        script, parts = pickle.loads(packed)  # noqa: S301 - from the run that this process works for
+        script, parts, loaded = pickle.loads(packed)  # noqa: S301 - from the run that this process works for
         work_for(script)
         task = Task(*parts)
+        _check_code(task, loaded)
         _refresh(task.step)
+    except SyntaxError as error:
+        return _never_begun(_unreadable(step_id, error))
     except Exception as error:  # noqa: BLE001 - the outcome, raised at the end of the run
         add_note(error, f"while step {step_id} was read by the process that was to run it")
-        return SentBroken(send_error(error), None, 0.0, is_retried=False)
+        return _never_begun(error)
     with capture():
         tried = attempt(task)
     open_store(str(task.step.output_path_prefix)).workplace.tidy()  # a worker may be gone any moment
@@ -81,14 +86,57 @@ def attempt_elsewhere(step_id: str, packed: bytes) -> SentTried:
         return tried
     raised = tried.outcome.error
     is_retried = isinstance(raised, (task.step.retry or NEVER).on)
-    return SentBroken(send_error(raised), tried.started, tried.seconds, is_retried)
+    return SentBroken(send_error(raised), tried.started, tried.seconds, is_retried, tried.cancelled)
 
 
 def received(tried: Tried | SentTried) -> Tried:
     """What came of an attempt, wherever it was made."""
     if not isinstance(tried, SentBroken):
         return tried
-    return Broken(Failed(receive_error(tried.error)), tried.started, tried.seconds, tried.is_retried)
+    return Broken(
+        Failed(receive_error(tried.error)),
+        tried.started,
+        tried.seconds,
+        tried.is_retried,
+        cancelled=tried.cancelled,
+    )
+
+
+def _loaded(step: StepSpec) -> str:
+    return loaded_hash(step.fn) if step.fn else ""
+
+
+def _check_code(task: Task, loaded: str) -> None:
+    """See that the function here is the one of who planned, whose bytecode is `loaded`.
+
+    A process that began later has imported what the file said by then. Either of two hashes will do: the file
+    may have been edited since this process imported it, and an import hook may give each process its own
+    bytecode.
+
+    Raises:
+        StepError: it is another one, and its result would pass for that of the former.
+    """
+    step = task.step
+    if step.fn is None or not task.code or _loaded(step) == loaded:
+        return
+    present = code_of(step)
+    if comparable(present, task.code) and present != task.code:
+        raise StepError(
+            f"step {step.id}: its code has changed since this run began: {code_file(step.fn)}; run again"
+        )
+
+
+def _unreadable(step_id: str, error: SyntaxError) -> StepError:
+    place = f"{error.filename}, line {error.lineno}"
+    told = StepError(
+        f"step {step_id}: its code cannot be read any more: {place}: {error.msg}; correct it, and run again"
+    )
+    told.__cause__ = error
+    return told
+
+
+def _never_begun(error: Exception) -> SentBroken:
+    return SentBroken(send_error(error), None, 0.0, is_retried=False)
 
 
 def _refresh(step: StepSpec) -> None:

@@ -61,6 +61,12 @@ def step_log(path: str | os.PathLike[str], name: str, attempt: int, *, echo: boo
     return StepLog(path, name, attempt, echo=echo)
 
 
+def note_end(path: str | os.PathLike[str], name: str, attempt: int, line: str) -> None:
+    """Append to the file how an attempt ended that could not say so itself."""
+    with step_log(path, name, attempt, echo=False) as log:
+        log.write("error", f"{line}\n", None)
+
+
 class StepLog:
     """One attempt of a body; see `step_log`. Lines of different streams do not mix, even when unfinished."""
 

@@ -44,7 +44,7 @@ class Broken(NamedTuple):
 
     `is_retried` is whether the error is of a type that the step is tried again after, where that was told
     before the error was sent; None where it still has that type. `by_force` when the attempt could not end
-    by itself: its process is gone, or its body does not stop.
+    by itself: its process is gone, or its body does not stop. `cancelled` when it was asked to stop, and did.
     """
 
     outcome: Failed
@@ -52,6 +52,7 @@ class Broken(NamedTuple):
     seconds: float = 0.0
     is_retried: bool | None = None
     by_force: bool = False
+    cancelled: bool = False
 
 
 Tried: TypeAlias = Served | Broken | Held

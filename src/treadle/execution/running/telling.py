@@ -85,14 +85,15 @@ def note_of(task: Task, claim: Claim, started: str, clock: float, error: BaseExc
         name=task.step.name,
         place=claim.place,
         attempt=task.attempt,
-        outcome=_word(error),
+        outcome=outcome_of(error),
         reason="" if error is None else describe(error),
         started=started,
         seconds=time.perf_counter() - clock,
     )
 
 
-def _word(error: BaseException | None) -> AttemptOutcome:
+def outcome_of(error: BaseException | None) -> AttemptOutcome:
+    """How the attempt of the job that runs here ended that raised this error."""
     if error is None:
         return "done"
     if isinstance(error, LeaseLostError | DependencyRebuiltError):

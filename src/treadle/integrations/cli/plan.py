@@ -41,12 +41,14 @@ def plan(
     json
         As JSON, for programs.
     """
-    made = experiment.plan(*load(target, options.store), reporter=tell_unused, **options.planning())
+    made = experiment.plan(
+        *load(target, options.store), reporter=tell_unused, cluster=options.cluster, **options.planning()
+    )
     if json:
         say_json(_as_json(made))
         return
     _tell_steps(made)
-    _tell_time(made, options.planning()["max_concurrent"])
+    _tell_time(made)
     _tell_next(made, target, options)
 
 
@@ -101,7 +103,7 @@ def _row(step: PlannedStep, on_path: bool) -> tuple[str | Text, ...]:
     )
 
 
-def _tell_time(made: RunPlan, max_concurrent: int) -> None:
+def _tell_time(made: RunPlan) -> None:
     words = {state: f"{made.count(state):,} {_word(state)}" for state in StepState if made.count(state)}
     say(f"{counted(len(made.steps), 'step')}: {', '.join(words.values()) or 'nothing to do'}")
     if not made.count(StepState.RUN):
@@ -109,7 +111,7 @@ def _tell_time(made: RunPlan, max_concurrent: int) -> None:
     if made.seconds is None:
         say("how long it takes is not known: no step of these names has been built here")
         return
-    say(f"about {took(made.seconds)}, with {max_concurrent} at once, by the times of former builds")
+    say(f"about {took(made.seconds)}, with {made.at_once} at once, by the times of former builds")
     if made.critical_path:
         names = [step_id.rpartition("@" if "@" in step_id else "-")[0] for step_id in made.critical_path]
         shown = names if len(names) <= _PATH else [*names[: _PATH // 2], "…", *names[-_PATH // 2 :]]

@@ -136,8 +136,8 @@ class Progress:
 
     def _retry(self, event: StepRetrying) -> None:
         self._state.retrying(event)
-        after = f"attempt {event.attempt} in {duration(event.delay)}, after {reason_of(event.error)}"
-        self._say(f"{self._place()} {self._state.called(event.id)}  {after}", "yellow")
+        what = f"{event.told}; {event.next} begins in {duration(event.delay)}; {reason_of(event.error)}"
+        self._say(f"{self._place()} {self._state.called(event.id)}  {what}", "yellow")
 
     def _end(self, event: StepEnded) -> None:
         end = self._state.ends(event)
@@ -155,14 +155,14 @@ class Progress:
         """Cached ones were counted at the beginning; a thousand lines would hide the three that matter."""
         if end.word is Word.CACHED or (end.word is Word.SKIPPED and self._is_large()):
             return False
-        return not self._is_large() or end.word is Word.FAILED or end.seconds >= _LONG
+        return not self._is_large() or end.word in (Word.FAILED, Word.CANCELLED) or end.seconds >= _LONG
 
     def _is_large(self) -> bool:
         return self._state.total > LARGE
 
     def _sum_up(self, event: RunEnded) -> None:
         self._live.stop()
-        counts = self._state.final(event.counts)
+        counts = self._state.final(event.counts, event.cancelled)
         if counts.total() > counts[Word.CACHED]:
             self._console.print(self._summary.table(self._console.width), soft_wrap=True, end="")
         if (more := self._drifted - _NAMED) > 0:

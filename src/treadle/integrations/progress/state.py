@@ -35,6 +35,7 @@ class Word(Enum):
     ELSEWHERE = "done elsewhere"
     CACHED = "cached"
     FAILED = "failed"
+    CANCELLED = "cancelled"
     SKIPPED = "skipped"
 
 
@@ -117,9 +118,11 @@ class RunState:
         """How many steps have ended."""
         return self.counts.total()
 
-    def final(self, counts: Mapping[type[Outcome], int]) -> Counter[Word]:
+    def final(self, counts: Mapping[type[Outcome], int], cancelled: int) -> Counter[Word]:
         """How the steps ended, by the counts of the run: Ctrl-C may have torn an event in here."""
         found = Counter({_WORDS[kind]: count for kind, count in counts.items()})
+        found[Word.FAILED] -= cancelled
+        found[Word.CANCELLED] = cancelled
         elsewhere = min(self.counts[Word.ELSEWHERE], found[Word.CACHED])
         found[Word.CACHED] -= elsewhere
         found[Word.ELSEWHERE] = elsewhere
@@ -129,6 +132,7 @@ class RunState:
         """More steps are known."""
         with self._lock:
             self.total += event.total
+            self._slots = event.at_once or self._slots
             self._expected.update(event.expected)
             self._labels.update(event.labels)
             self._work += sum(event.expected.values())
@@ -197,7 +201,8 @@ class RunState:
 
     def _end(self, event: StepEnded, active: Active | None) -> End:
         outcome = event.outcome
-        word, why = _WORDS[type(outcome)], self._why(outcome)
+        word = Word.CANCELLED if event.cancelled else _WORDS[type(outcome)]
+        why = self._why(outcome)
         if isinstance(outcome, Cached) and active is not None:  # it was to run here, and another was quicker
             word, why = Word.ELSEWHERE, f"by {active.of}" if active.of else "by another run"
         elif active is not None and active.attempt > 1:

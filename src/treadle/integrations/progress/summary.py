@@ -20,8 +20,10 @@ STYLES = {
     Word.ELSEWHERE: "cyan",
     Word.CACHED: "dim",
     Word.FAILED: "bold red",
+    Word.CANCELLED: "yellow",
     Word.SKIPPED: "yellow",
 }
+_NOT_DONE = (Word.FAILED, Word.CANCELLED, Word.SKIPPED)
 
 
 class Summary:
@@ -31,7 +33,7 @@ class Summary:
         self._count = 0
         self._cached = 0
         self._first: list[End] = []
-        self._lost: dict[Word, list[End]] = {Word.FAILED: [], Word.SKIPPED: []}
+        self._lost: dict[Word, list[End]] = {word: [] for word in _NOT_DONE}
         self._longest: list[tuple[float, int, End]] = []
 
     def add(self, end: End) -> None:
@@ -54,7 +56,7 @@ class Summary:
         if self._count <= ROWS:
             return self._first
         longest = [end for _, _, end in sorted(self._longest, key=lambda each: each[:2], reverse=True)]
-        lost = [*self._lost[Word.FAILED], *self._lost[Word.SKIPPED]]
+        lost = [end for word in _NOT_DONE for end in self._lost[word]]
         return [*lost[: ROWS - len(longest)], *longest]
 
     def table(self, width: int) -> Text:
@@ -88,7 +90,7 @@ def label(step_id: str, name: str, told: str = "") -> Text:
 
 def took(end: End) -> str:
     """Its time, if it took any here."""
-    return duration(end.seconds) if end.word in (Word.DONE, Word.FAILED) else ""
+    return duration(end.seconds) if end.word in (Word.DONE, Word.FAILED, Word.CANCELLED) else ""
 
 
 def counted(counts: Counter[Word]) -> str:
