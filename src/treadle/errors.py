@@ -160,21 +160,26 @@ class IdentityError(UsageError, TypeError):
 class NotSendableError(UsageError, TypeError):
     """Something that cannot be pickled, so it cannot be sent to another process.
 
-    `what` is the whole, `path` leads from there to the object at fault; empty when it is unknown.
+    `what` is the whole, `path` leads from there to the object at fault; empty when it is unknown. `advice` is
+    what to do.
     """
 
-    def __init__(self, what: str, path: str, reason: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        path: str,
+        reason: str,
+        advice: str = "build it inside the function, or run on threads",
+    ) -> None:
         self.what = what
         self.path = path
         self.reason = reason
+        self.advice = advice
         where = f": {path}" if path else ""
-        super().__init__(
-            f"{what} cannot be sent to another process{where}: {reason}; "
-            "build it inside the function, or run on threads"
-        )
+        super().__init__(f"{what} cannot be sent to another process{where}: {reason}; {advice}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.what, self.path, self.reason)
+        return type(self), (self.what, self.path, self.reason, self.advice)
 
 
 class MissingExtraError(UsageError, ImportError):
@@ -208,19 +213,24 @@ class WorkerLostError(StepError):
 
 
 class PoisonedUnitError(StepError):
-    """A unit of work that killed `kills` workers; it is not tried again. `unit` is its place, from 0."""
+    """A unit of work that killed `kills` workers; it is not tried again.
 
-    def __init__(self, unit: int, shown: str, kills: int) -> None:
+    `unit` is its place, from 0; `how` is how the last of the workers ended, in words.
+    """
+
+    def __init__(self, unit: int, shown: str, kills: int, how: str = "") -> None:
         self.unit = unit
         self.shown = shown
         self.kills = kills
+        self.how = how
+        last = f", the last time so: {how}" if how else ""
         super().__init__(
-            f"unit {unit} ({shown}) was given to {kills} workers, and each of them died at it; "
-            "the other units are not at fault: leave it out, or see the logs of the workers"
+            f"unit {unit} ({shown}) was given to {kills} workers, and each of them died at it{last}; "
+            "the other units are not at fault: leave it out, or see in the notes what was printed last"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.unit, self.shown, self.kills)
+        return type(self), (self.unit, self.shown, self.kills, self.how)
 
 
 class RemoteError(StepError):

@@ -10,7 +10,7 @@ from typing import Any
 from bench.fray.side_by_side import Row
 from bench.fray.work import die_once
 from treadle.extras import check_extra
-from treadle.fray.job_map import job_map
+from treadle.fray.mapping.job_map import job_map
 
 DEATHS, WORKERS = 20, 2
 ABOUT = (

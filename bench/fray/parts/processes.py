@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from bench.fray.side_by_side import Row, rows_of, side_by_side
 from bench.fray.work import millisecond, nothing
 from treadle.fray import JobRequest
-from treadle.fray.job_map import job_map
+from treadle.fray.mapping.job_map import job_map
 from treadle.fray.processes import ProcessClient
 
 WORKERS = os.cpu_count() or 1

@@ -11,7 +11,7 @@ from typing import Any
 from bench.fray.side_by_side import Row, rows_of, side_by_side
 from bench.fray.work import each_of, millisecond, nothing
 from treadle.extras import check_extra
-from treadle.fray.job_map import job_map
+from treadle.fray.mapping.job_map import job_map
 
 WORKERS = os.cpu_count() or 1
 UNITS, RUNS, CHUNK = 2_000, 3, 50

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench.dag.measures.measure import peak_mb
 from bench.fray.side_by_side import Row
 from bench.fray.work import hundred_bytes
-from treadle.fray.job_map import job_map
+from treadle.fray.mapping.job_map import job_map
 
 WORKERS = 2
 ABOUT = (

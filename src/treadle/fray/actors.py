@@ -22,6 +22,9 @@ class ActorGroup(Generic[A]):
     def __init__(self, actors: Sequence[ActorHandle[A]]) -> None:
         self._actors = tuple(actors)
 
+    def __repr__(self) -> str:
+        return f"<group of {', '.join(each.actor_id for each in self._actors)}>"
+
     def __len__(self) -> int:
         return len(self._actors)
 

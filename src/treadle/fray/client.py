@@ -22,7 +22,8 @@ What a cluster of that name needs is loaded when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Self, TypeVar
+from types import TracebackType
+from typing import Never, Protocol, Self, TypeVar
 
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.extras import check_extra
@@ -44,19 +45,30 @@ BUILT_IN: Mapping[str, ClusterConfig] = {
 }
 """The clusters that need no settings; a table of the same name takes the place of one."""
 
-Backend = Callable[[ClusterConfig, Client], Client]
+
+class ClientBlock(Client, Protocol):
+    """A client whose `with` block waits at its end for the jobs; one that an error leaves ends them first."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Leave the block."""
+        ...
+
+
+Backend = Callable[[ClusterConfig, Client], ClientBlock]
 """Builds what runs the jobs; the second argument is the client that the jobs know it as."""
 
 backends: Registry[Backend] = Registry("fray backend")
 
 
-def _threads(config: ClusterConfig, face: Client) -> Client:
+def _threads(config: ClusterConfig, face: Client) -> ClientBlock:
     if not EnvironmentConfig(**config.environment).is_plain:
         raise ArgumentError("environment: threads share the one of this process: use processes or ray")
     return ThreadClient(config.max_workers, resources=_resources(config), known_as=face)
 
 
-def _processes(config: ClusterConfig, face: Client) -> Client:
+def _processes(config: ClusterConfig, face: Client) -> ClientBlock:
     from treadle.fray.processes import ProcessClient  # here: only who asks for processes loads them
 
     return ProcessClient(
@@ -68,7 +80,7 @@ def _processes(config: ClusterConfig, face: Client) -> Client:
     )
 
 
-def _ray(config: ClusterConfig, face: Client) -> Client:
+def _ray(config: ClusterConfig, face: Client) -> ClientBlock:
     check_extra("ray", "the Ray backend", "ray")
     from treadle.fray.ray import RayClient  # here: Ray is an extra, and takes a second to load
 
@@ -104,7 +116,9 @@ class FrayClient:
         ClusterError: it cannot be reached.
     """
 
-    def __init__(self, cluster: str = "local") -> None:
+    def __init__(self, cluster: str = "local", **options: Never) -> None:
+        if options or not isinstance(cluster, str):
+            raise ArgumentError(_not_a_name(cluster, options))
         self.cluster = cluster
         where, config = find_cluster(cluster, find_settings())
         try:
@@ -141,11 +155,23 @@ class FrayClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Shut down and wait; when an error leaves the block, end the jobs first, but for detached ones."""
+        self._backend.__exit__(kind, error, trace)
 
     def __repr__(self) -> str:
         return f"FrayClient(cluster={self.cluster!r})"
+
+
+def _not_a_name(cluster: object, options: Mapping[str, object]) -> str:
+    got = ", ".join([repr(cluster), *(f"{name}={value!r}" for name, value in options.items())])
+    return (
+        f"FrayClient: expected the name of a cluster and nothing else, got {got}; what a cluster has, such "
+        "as a number of workers, stands in a table of treadle.toml, or is given to a client in Python: "
+        "ProcessClient(2), ThreadClient(2)"
+    )
 
 
 def find_cluster(name: str, settings: Settings) -> tuple[str, ClusterConfig]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from treadle.errors import ResultTooLargeError
 from treadle.fray.current import set_current_client
-from treadle.fray.pickling import pickled
+from treadle.fray.pickling import FOR_RESULTS, pickled
 from treadle.fray.protocol import Client
 from treadle.fray.running_job import RunningJob, running
 from treadle.fray.sent_error import receive_error, send_error
@@ -95,7 +95,7 @@ def pack_result(result: object, largest: int = LARGEST_RESULT) -> bytes:
         NotSendableError: it cannot be pickled.
         ResultTooLargeError: it takes more than `largest` bytes.
     """
-    data = pickled(result, "the result of the job")
+    data = pickled(result, "the result of the job", advice=FOR_RESULTS)
     if len(data) > largest:
         raise ResultTooLargeError(len(data), largest)
     return _RETURNED + data

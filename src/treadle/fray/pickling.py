@@ -14,8 +14,13 @@ import cloudpickle
 from treadle.errors import NotSendableError
 from treadle.fray.culprit import find_culprit, is_too_deep
 
+FOR_RESULTS = "return plain values, such as a list, or write a file and return its path"
+"""What to do about a result that cannot be sent."""
 
-def pickled(value: Any, what: str, *, within: Sequence[tuple[str, Any]] | None = None) -> bytes:
+
+def pickled(
+    value: Any, what: str, *, within: Sequence[tuple[str, Any]] | None = None, advice: str | None = None
+) -> bytes:
     """The value as bytes; functions and classes of scripts and notebooks by value, others by name.
 
     `within` are the parts that a path to an object at fault may begin at, each with its name there; by
@@ -23,7 +28,7 @@ def pickled(value: Any, what: str, *, within: Sequence[tuple[str, Any]] | None =
 
     Raises:
         NotSendableError: something in it cannot be pickled; names the path to it. `what` is what the message
-            calls the value.
+            calls the value, `advice` what to do.
     """
     if type(value) in _PLAIN:  # the usual results of jobs, for which setting up the rest takes longest
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -32,7 +37,7 @@ def pickled(value: Any, what: str, *, within: Sequence[tuple[str, Any]] | None =
     except MemoryError:
         raise
     except Exception as error:
-        raise _not_sendable(error, what, [("", value)] if within is None else within) from error
+        raise _not_sendable(error, what, [("", value)] if within is None else within, advice) from error
 
 
 def _reduced_code(code: CodeType) -> tuple[Any, ...]:
@@ -58,8 +63,11 @@ def _dumped(value: Any) -> bytes:
         return file.getvalue()
 
 
-def _not_sendable(error: Exception, what: str, roots: Sequence[tuple[str, Any]]) -> NotSendableError:
+def _not_sendable(
+    error: Exception, what: str, roots: Sequence[tuple[str, Any]], advice: str | None
+) -> NotSendableError:
+    further = [] if advice is None else [advice]
     if is_too_deep(error):
-        return NotSendableError(what, "", "it is nested too deeply to be pickled")
+        return NotSendableError(what, "", "it is nested too deeply to be pickled", *further)
     path, reason = find_culprit(roots)
-    return NotSendableError(what, " -> ".join(path), reason or str(error))
+    return NotSendableError(what, " -> ".join(path), reason or str(error), *further)

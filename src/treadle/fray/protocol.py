@@ -1,4 +1,4 @@
-"""What a place that runs work promises: interfaces and records, no implementation.
+"""What a place that runs work promises: interfaces, no implementation.
 
 A `Client` takes a `JobRequest` and gives a `JobHandle`; the handle follows the job to its end.
 """
@@ -6,12 +6,13 @@ A `Client` takes a `JobRequest` and gives a `JobHandle`; the handle follows the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from treadle.fray.environment import PLAIN, EnvironmentConfig
+from treadle.fray.requests import ActorRequest, JobRequest
 from treadle.fray.resources import ResourceConfig
+
+__all__ = ["ActorHandle", "ActorRequest", "Client", "JobHandle", "JobRequest", "JobStatus"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -32,40 +33,6 @@ class JobStatus(Enum):
     def is_final(self) -> bool:
         """Whether the job has ended."""
         return self not in (JobStatus.PENDING, JobStatus.RUNNING)
-
-
-_ONE_CPU = ResourceConfig()
-
-
-@dataclass(frozen=True)
-class JobRequest(Generic[T]):
-    """Call `fn()` somewhere; `name` is for people.
-
-    When its worker is lost, the call is made again, up to `losses` times; what `fn` raises never leads to it.
-    A `detached` job goes on to its end when whoever submitted it is gone, where there are other processes;
-    else it ends with its submitter.
-    """
-
-    name: str
-    fn: Callable[[], T]
-    resources: ResourceConfig = _ONE_CPU
-    environment: EnvironmentConfig = PLAIN
-    losses: int = 0
-    detached: bool = False
-
-
-@dataclass(frozen=True)
-class ActorRequest(Generic[A]):
-    """Keep the object that `make()` gives somewhere, for calls of its methods.
-
-    When its worker is lost, it is made again by `make()`, up to `losses` times.
-    """
-
-    name: str
-    make: Callable[[], A]
-    resources: ResourceConfig = _ONE_CPU
-    environment: EnvironmentConfig = PLAIN
-    losses: int = 3
 
 
 class JobHandle(Protocol[T_co]):
@@ -94,7 +61,8 @@ class JobHandle(Protocol[T_co]):
 
         Raises:
             TimeoutError: it has not ended after `timeout` seconds.
-            concurrent.futures.CancelledError: it was terminated before it began.
+            concurrent.futures.CancelledError: it was terminated, and has raised no error of its own; the
+                cause is what it raised since it was interrupted.
         """
         ...
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from treadle.errors import UsageError
 from treadle.fray.mailbox import Mailbox
 from treadle.fray.protocol import ActorRequest, JobHandle
 from treadle.fray.running_job import running_job
+from treadle.fray.self_call import self_call_error
 from treadle.fray.slots import Slots
 from treadle.fray.thread_job import ThreadJob
 
@@ -80,11 +80,7 @@ class ThreadActor(Generic[A]):
     def _call_and_wait(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         here = running_job()
         if here is not None and here is self._runs:
-            raise UsageError(
-                f"actor {self._id}: a call of it would wait for {method!r} of the same actor, which cannot "
-                "begin before that call has ended: call the method of the object itself, or `submit` and do "
-                "not wait"
-            )
+            raise self_call_error(self._id, method)
         return self.submit(method, *args, **kwargs).result()
 
     def _begin(self, job: ThreadJob[Any]) -> bool:
@@ -109,4 +105,4 @@ class ThreadActor(Generic[A]):
 
 
 def _call(made: ThreadJob[Any], method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return getattr(made.future.result(), method)(*args, **kwargs)
+    return getattr(made.result(), method)(*args, **kwargs)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from typing import Any, Generic, TextIO, TypeVar, cast
+from typing import TextIO, TypeVar, cast
 
-from treadle.fray.capture import LISTENER, Kind, Listener, layer_streams, pass_on, peel_streams
+from treadle.fray.capture import LISTENER, Kind, Listener, pass_on
 from treadle.fray.checks import check_count
-from treadle.fray.current_client import set_current_client
+from treadle.fray.current import set_current_client
+from treadle.fray.ending import cancelled, stopped_by
+from treadle.fray.followed import FollowedJob
 from treadle.fray.job_log import JobLog
-from treadle.fray.protocol import Client, JobHandle, JobStatus
+from treadle.fray.layers import layer_streams, peel_streams
+from treadle.fray.protocol import Client
 from treadle.fray.running_job import (
     RunningJob,
     announce_stop,
     asked_to_stop,
-    parked,
     running,
     running_job,
 )
@@ -40,7 +41,7 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-class ThreadJob(Generic[T]):
+class ThreadJob(FollowedJob[T]):
     """A job of a `ThreadClient`; see `JobHandle`. Made in the context that it is to run under.
 
     It is the `Listener` of what its body prints, which goes on to the log of the step that submitted it, if
@@ -48,38 +49,27 @@ class ThreadJob(Generic[T]):
     """
 
     __slots__ = (
-        "__weakref__",
         "_client",
         "_context",
         "_ended",
         "_fn",
-        "_id",
         "_log",
         "_parent",
         "_slot",
-        "future",
         "outer",
-        "terminated",
     )
 
     def __init__(self, job_id: str, fn: Callable[[], T], slots: Slots, client: Client) -> None:
-        self._id = job_id
+        super().__init__(job_id)
         self._fn = fn
         self._client = client
         self._slot = Slot(slots)
         self._log: JobLog | None = None
         self._ended = False
         self._parent = running_job()
-        self.terminated = False
         listener = LISTENER.get()
         self.outer: Listener | None = listener.outer if isinstance(listener, ThreadJob) else listener
         self._context = copy_context()
-        self.future: Future[T] = Future()
-
-    @property
-    def job_id(self) -> str:
-        """Unique within the client."""
-        return self._id
 
     @property
     def parent(self) -> RunningJob | None:
@@ -91,39 +81,6 @@ class ThreadJob(Generic[T]):
         while isinstance(parent, ThreadJob) and parent._ended and not parent.terminated:
             parent = self._parent = parent._parent
         return parent
-
-    def status(self) -> JobStatus:
-        """Where the job stands. Stopped means terminated, and not begun or ended by an error."""
-        if self.future.cancelled():
-            return JobStatus.STOPPED
-        if not self.future.done():
-            return JobStatus.RUNNING if self.future.running() else JobStatus.PENDING
-        if self.future.exception() is None:
-            return JobStatus.SUCCEEDED
-        return JobStatus.STOPPED if self.terminated else JobStatus.FAILED
-
-    def wait(self, timeout: float | None = None, *, raise_on_failure: bool = False) -> JobStatus:
-        """Block until the end; see `JobHandle`."""
-        if not self.future.done():
-            with parked():
-                await_end(self.future, timeout)
-        if not self.future.done():
-            raise TimeoutError(f"job {self._id} has not ended after {timeout} s")
-        if raise_on_failure:
-            self.future.result()
-        return self.status()
-
-    def result(self, timeout: float | None = None) -> T:
-        """Block until the end and give what the job gave; see `JobHandle`."""
-        self.wait(timeout)
-        return self.future.result()
-
-    def add_done_callback(self, callback: Callable[[JobHandle[Any]], object]) -> None:
-        """Call `callback(self)` at the end, in the thread of the job."""
-        # The future must not hold the job that holds it: collecting such rings costs more than the job.
-        # Whoever ends the job holds it, so the reference is good by then.
-        this = weakref.ref(self)
-        self.future.add_done_callback(lambda _: callback(cast("ThreadJob[T]", this())))
 
     def logs(self, max_lines: int = 100) -> list[str]:
         """The last lines of what the body printed; see `JobHandle`."""
@@ -148,10 +105,9 @@ class ThreadJob(Generic[T]):
         try:
             result = context.run(self._enter, fn)
         except BaseException as error:  # noqa: BLE001 - kept for whoever asks for the result
-            if asked_to_stop(self):
-                self.terminated = True
             self._ended = True
-            self.future.set_exception(error)
+            self.terminated = asked_to_stop(self)
+            self.future.set_exception(stopped_by(self._id, error) if self.terminated else error)
         else:
             self._ended = True
             self.future.set_result(result)
@@ -179,6 +135,17 @@ class ThreadJob(Generic[T]):
         """Keep what the log of a step inside has sent on; see `Listener`."""
         self._kept().write(kind, piece)
 
+    def _has_succeeded(self) -> bool:
+        return self.future.exception() is None
+
+    def _outcome(self) -> T:
+        try:
+            return cast("T", self.future.result())
+        except CancelledError:
+            if self.future.cancelled():
+                raise cancelled(self._id) from None
+            raise
+
     def _kept(self) -> JobLog:
         log = self._log
         if log is None:
@@ -195,12 +162,3 @@ class ThreadJob(Generic[T]):
         finally:
             peel_streams(layers)
             self._slot.end()
-
-
-def await_end(future: Future[Any], timeout: float | None = None) -> None:
-    """Block until the future has ended or the time is up, whatever comes of it."""
-    # Not `concurrent.futures.wait`: it does not see a future as ended that was cancelled and never begun.
-    try:
-        future.exception(timeout)
-    except (CancelledError, TimeoutError):
-        return

@@ -13,7 +13,6 @@ this process, and cannot outlive it.
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
@@ -23,12 +22,15 @@ from treadle.errors import ArgumentError
 from treadle.fray.admission import Admission
 from treadle.fray.checks import check_count
 from treadle.fray.environment import EnvironmentConfig
+from treadle.fray.lifetime import tell_of_forks
 from treadle.fray.protocol import ActorHandle, ActorRequest, Client, JobHandle, JobRequest
+from treadle.fray.requests import check_actor, check_job
 from treadle.fray.resources import ResourceConfig, machine_resources
-from treadle.fray.running_job import parked, running_job
+from treadle.fray.running_job import RunningJob, parked, running_job
 from treadle.fray.slots import Slots
 from treadle.fray.thread_actor import ThreadActor
-from treadle.fray.thread_job import ThreadJob, await_end
+from treadle.fray.thread_job import ThreadJob
+from treadle.fray.waiting import await_end
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -57,9 +59,9 @@ class ThreadClient:
         self._face: Client = known_as or self
         self._slots = Slots(workers)
         self._ids = count(1)
-        self._unfinished: set[Future[Any]] = set()
+        self._unfinished: dict[Future[Any], ThreadJob[Any]] = {}
         self._open = True
-        _alive.add(self)
+        tell_of_forks(self)
 
     @property
     def max_workers(self) -> int:
@@ -77,6 +79,7 @@ class ThreadClient:
         Raises:
             ArgumentError: the client was shut down, or the request can never be met.
         """
+        check_job(request)
         what = f"job {request.name!r}"
         self._check(what, request.resources, request.environment)
         job = self._new_job(what, request.name, request.fn)
@@ -93,6 +96,7 @@ class ThreadClient:
         Raises:
             ArgumentError: the client was shut down, or the request can never be met.
         """
+        check_actor(request)
         what = f"actor {request.name!r}"
         self._check(what, request.resources, request.environment)
         actor_id = f"{request.name}#{next(self._ids)}"
@@ -110,18 +114,34 @@ class ThreadClient:
         self._slots.close()
         if wait:
             with parked():
-                for each in self._unfinished - _waiting_here():
-                    await_end(each)
+                for each in self._others():
+                    await_end(each.future)
 
     def after_fork(self) -> None:
         """In the child of a fork: the jobs are the parent's, and nobody here carries them on."""
-        self._unfinished = set()
+        self._unfinished = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Shut down and wait; when an error leaves the block, ask the jobs to stop first."""
+        self._open = False
+        if kind is not None:
+            for job in self._others():
+                job.terminate()
         self.shutdown()
+
+    def __repr__(self) -> str:
+        return f"ThreadClient(max_workers={self._workers})"
+
+    def _others(self) -> list[ThreadJob[Any]]:
+        """The unfinished jobs, but for the one that runs here and those above it: it cannot wait for them."""
+        here, job = set[RunningJob](), running_job()
+        while job is not None:
+            here.add(job)
+            job = job.parent
+        return [each for each in tuple(self._unfinished.values()) if each not in here]
 
     def _check(self, what: str, resources: ResourceConfig, environment: EnvironmentConfig) -> None:
         self._check_open(what)
@@ -138,30 +158,9 @@ class ThreadClient:
 
     def _new_job(self, what: str, name: str, fn: Callable[[], T]) -> ThreadJob[T]:
         job = ThreadJob(f"{name}#{next(self._ids)}", fn, self._slots, self._face)
-        self._unfinished.add(job.future)
-        job.future.add_done_callback(self._unfinished.discard)
+        self._unfinished[job.future] = job
+        job.future.add_done_callback(self._unfinished.pop)
         if not self._open:  # asked only now: a shutdown from here on waits for the job
             job.terminate()
             self._check_open(what)
         return job
-
-
-def _waiting_here() -> set[Future[Any]]:
-    """The job that runs here, and those above it: it cannot wait for their ends."""
-    found, job = set[Future[Any]](), running_job()
-    while job is not None:
-        if isinstance(job, ThreadJob):
-            found.add(job.future)
-        job = job.parent
-    return found
-
-
-_alive: weakref.WeakSet[ThreadClient] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for each in tuple(_alive):
-        each.after_fork()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -25,7 +25,10 @@ Luggage: TypeAlias = "Sequence[tuple[Travelling[Any], Any]]"
 
 
 class Travelling(Ambient[T]):
-    """An ambient value that is sent with jobs. Its name is what it is known by in another process."""
+    """An ambient value that is sent with jobs. Its name is what it is known by in another process.
+
+    `with ambient.use(value):` sets it for the block, `get()` gives it, `is_set` tells whether there is one.
+    """
 
     def __init__(self, name: str, *, hint: str = "") -> None:
         super().__init__(name, hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -42,6 +43,15 @@ def as_completed(handles: Iterable[JobHandle[T]], timeout: float | None = None) 
     handles = list(handles)
     for place in _ends(handles, timeout):
         yield handles[place]
+
+
+def await_end(future: Future[Any], timeout: float | None = None) -> None:
+    """Block until the future has ended or the time is up, whatever comes of it."""
+    # Not `concurrent.futures.wait`: it does not see a future as ended that was cancelled and never begun.
+    try:
+        future.exception(timeout)
+    except (CancelledError, TimeoutError):
+        return
 
 
 def _ends(handles: Sequence[JobHandle[Any]], timeout: float | None) -> Iterator[int]:

@@ -24,7 +24,7 @@ BACKENDS = ("threads", "processes", "ray")
 REMOTE = ("processes", "ray")
 
 THERE = ResourceConfig(cpu=4, memory=1 << 30, tags={"licence": 2})
-"""What the clients of these tests have; no machine needs to."""
+"""What the clients of these tests have, and `ray_cluster`; no machine needs to."""
 
 LIMIT_S = 60.0
 """After this a test is said to hang, in seconds."""
@@ -69,8 +69,7 @@ def opened(backend: str, max_workers: int, **options: Any) -> Client:
         return ProcessClient(max_workers, resources=THERE, **options)
     from treadle.fray.ray import RayClient
 
-    options.setdefault("object_store_bytes", 100 << 20)
-    return RayClient(max_workers=max_workers, resources=THERE, **options)
+    return RayClient(max_workers=max_workers, **{"grace": 1.0, **options})
 
 
 @pytest.fixture(scope="session", params=BACKENDS)
@@ -79,8 +78,10 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def client(backend: str) -> Iterator[Client]:
+def client(backend: str, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A client of four workers; it is still in order when a test is over."""
+    if backend == "ray":
+        request.getfixturevalue("ray_cluster")
     made = opened(backend, 4)
     yield made
     made.shutdown()
@@ -88,7 +89,7 @@ def client(backend: str) -> Iterator[Client]:
 
 @pytest.fixture
 def open_client(backend: str, client: Client) -> Iterator[Open]:
-    """Opens more clients beside `client`, which keeps the cluster of Ray up."""
+    """Opens more clients beside `client`."""
     with ExitStack() as stack:
 
         def another(max_workers: int = 4, **options: Any) -> Client:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -13,18 +15,26 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from tests.fray.conformance.conftest import LIMIT_S, elsewhere, here, wait_for
+from tests.fray.conformance.conftest import LIMIT_S, elsewhere, here, in_this_machine, wait_for
 from treadle.errors import RemoteError
-from treadle.fray import Client, JobHandle, JobRequest, JobStatus
+from treadle.fray import Client, JobHandle, JobRequest, JobStatus, current_client
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Awkward(Exception):
-    """Pickles well, and cannot be built again from what was pickled."""
+    """Pickles well, and cannot be built again from what was pickled, by its own `__init__`."""
 
     def __init__(self, left: int, right: int) -> None:
         super().__init__(f"{left} is not {right}")
+        self.left = left
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """Takes no attributes once it is made."""
+
+    shard: int
 
 
 class Locked(Exception):
@@ -41,6 +51,21 @@ class OfOurs(ValueError):
 
 def fail(error: Callable[[], BaseException]) -> object:
     raise error()
+
+
+def fail_in_turn() -> object:
+    try:
+        raise Frozen(7)
+    except Frozen as error:
+        group = ExceptionGroup("both", [Awkward(1, 2), error])
+        group.add_note("after all")
+        raise group from error
+
+
+def fail_below(depth: int) -> object:
+    if not depth:
+        raise Locked("at the bottom")
+    return current_client().submit(JobRequest("below", partial(fail_below, depth - 1))).result()
 
 
 def reach(started: Path, gate: Path) -> str:
@@ -111,21 +136,37 @@ def test_the_end_of_an_interpreter_is_the_end_of_one_job(client: Client) -> None
 def test_an_error_from_elsewhere_brings_its_traceback(client: Client) -> None:
     with pytest.raises(ValueError, match="no") as caught:
         client.submit(JobRequest("fail", partial(fail, partial(ValueError, "no")))).result(LIMIT_S)
-    notes = "\n".join(caught.value.__notes__)
-    assert "raise error()" in notes
-    assert "ValueError: no" in notes
+    trace = "".join(traceback.format_exception(caught.value))
+    assert "in fail" in trace
+    assert "raise error()" in trace
 
 
 @elsewhere
-@pytest.mark.parametrize("error", [partial(Awkward, 1, 2), partial(Locked, "1 is not 2")])
-def test_an_error_that_cannot_be_sent_is_told_in_words(
-    client: Client, error: Callable[[], BaseException]
-) -> None:
-    job = client.submit(JobRequest("fail", partial(fail, error)))
+def test_an_error_that_cannot_be_sent_is_told_in_words(client: Client) -> None:
+    job = client.submit(JobRequest("fail", partial(fail, partial(Locked, "1 is not 2"))))
     assert job.wait(LIMIT_S) is JobStatus.FAILED
     with pytest.raises(RemoteError, match="1 is not 2") as caught:
         job.result()
-    assert caught.value.kind in ("Awkward", "Locked")
+    assert caught.value.kind == "Locked"
+    assert "raise error()" in caught.value.__notes__[0]
+
+
+def test_an_error_of_any_make_brings_all_it_has(client: Client) -> None:
+    job = client.submit(JobRequest("fail", fail_in_turn))
+    with pytest.raises(ExceptionGroup) as caught:
+        job.result(LIMIT_S)
+    [awkward, frozen] = caught.value.exceptions
+    assert str(awkward) == "1 is not 2"
+    assert vars(awkward) == {"left": 1}
+    assert frozen == Frozen(7)
+    assert caught.value.__notes__ == ["after all"]
+    assert isinstance(caught.value.__cause__, Frozen)
+
+
+def test_an_error_from_far_below_stays_small(client: Client) -> None:
+    with pytest.raises(Locked if client.shares_memory else RemoteError) as caught:
+        client.submit(JobRequest("deep", partial(fail_below, 12))).result(LIMIT_S)
+    assert len("".join(traceback.format_exception(caught.value))) < 100_000
 
 
 @here
@@ -199,3 +240,16 @@ def test_a_callback_is_given_the_handle_of_a_failed_job_too(client: Client) -> N
     ended = told.get(timeout=LIMIT_S)
     assert ended.job_id == job.job_id
     assert ended.status() is JobStatus.FAILED
+
+
+@in_this_machine
+def test_a_callback_that_raises_hurts_no_job(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("no callback")
+
+    job = client.submit(JobRequest("seven", partial(int, "7")))
+    job.add_done_callback(fail)
+    assert job.result(LIMIT_S) == 7
+    job.add_done_callback(fail)
+    assert "no callback" in caplog.text, "it is told"
+    assert client.submit(JobRequest("eight", partial(int, "8"))).result(LIMIT_S) == 8

@@ -19,6 +19,7 @@ from treadle.fray import (
     ActorRequest,
     Client,
     EnvironmentConfig,
+    JobHandle,
     JobRequest,
     ResourceConfig,
     Travelling,
@@ -45,6 +46,10 @@ def acquire(lock: threading.Lock) -> bool:
 
 def environment(name: str) -> str | None:
     return os.environ.get(name)
+
+
+def hand_out() -> list[JobHandle[int]]:
+    return [current_client().submit(JobRequest("inner", int))]
 
 
 class Asker:
@@ -107,8 +112,18 @@ def test_in_this_process_nothing_is_sent(client: Client) -> None:
 
 @elsewhere
 def test_a_result_that_cannot_be_sent_is_the_failure_of_its_job(client: Client) -> None:
-    with pytest.raises(NotSendableError, match="lock"):
+    with pytest.raises(NotSendableError, match=r"lock.*; return plain values, such as a list, or write a"):
         client.submit(JobRequest("lock", threading.Lock)).result(LIMIT_S)
+
+
+@elsewhere
+def test_a_handle_of_a_job_is_no_result(client: Client) -> None:
+    told = "send or return job.result"
+    with pytest.raises(NotSendableError, match=told):
+        client.submit(JobRequest("handle", hand_out)).result(LIMIT_S)
+    job = client.submit(JobRequest("int", int))
+    with pytest.raises(NotSendableError, match=told):
+        client.submit(JobRequest("handle", partial(id, job)))
 
 
 @elsewhere

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import pytest
 
-from tests.fray.conformance.conftest import LIMIT_S, Open, note, noted, wait_for
+from tests.fray.conformance.conftest import LIMIT_S, Open, note, noted, wait_for, wait_until
 from treadle.errors import ArgumentError
-from treadle.fray import ActorRequest, Client, FrayClient, JobRequest, current_client
+from treadle.fray import ActorRequest, Client, FrayClient, JobRequest, current_client, stop_requested
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -20,6 +22,12 @@ def through(started: Path, gate: Path) -> str:
     started.touch()
     wait_for(gate)
     return "through"
+
+
+def until_stopped(started: Path) -> str:
+    started.touch()
+    wait_until(stop_requested)
+    return "asked"
 
 
 def through_child() -> int:
@@ -53,6 +61,34 @@ def test_without_a_wait_jobs_that_run_go_on(open_client: Open, tmp_path: Path) -
         client.submit(JobRequest("late", int))
     (tmp_path / "gate").touch()
     assert job.result(LIMIT_S) == "through"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
+def test_a_block_that_an_error_leaves_ends_its_jobs(
+    open_client: Open, tmp_path: Path, error: type[BaseException]
+) -> None:
+    client: Any = open_client(1)
+    with pytest.raises(error), client:
+        runs = client.submit(JobRequest("runs", partial(until_stopped, tmp_path / "started")))
+        waits = client.submit(JobRequest("waits", partial(note, tmp_path / "book", "waits")))
+        wait_for(tmp_path / "started")
+        raise error
+    assert runs.result(0) == "asked"
+    with pytest.raises(CancelledError, match=f"job {waits.job_id} was terminated"):
+        waits.result(0)
+    assert not noted(tmp_path / "book")
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"], indirect=True)
+def test_a_client_by_name_does_the_same(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt), FrayClient("local" if backend == "threads" else backend) as client:
+        job = client.submit(JobRequest("runs", partial(until_stopped, tmp_path / "started")))
+        wait_for(tmp_path / "started")
+        raise KeyboardInterrupt
+    assert job.result(0) == "asked"
 
 
 def test_each_has_a_name_among_the_clusters(

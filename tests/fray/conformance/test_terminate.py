@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.fray.conformance.conftest import LIMIT_S, Open, elsewhere, wait_for, wait_until
-from treadle.fray import Client, JobRequest, JobStatus, stop_requested, stopper, wait_all
+from treadle.fray import Client, JobRequest, JobStatus, current_client, stop_requested, stopper, wait_all
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -49,6 +49,23 @@ def sleep(started: Path, unwound: Path) -> None:
         time.sleep(600)
     finally:
         unwound.touch()
+
+
+def fall(started: Path) -> None:
+    try:
+        started.touch()
+        time.sleep(600)
+    except KeyboardInterrupt:
+        raise ValueError("half done")  # noqa: B904 - as people write it
+
+
+def wait_for_child(folder: Path) -> None:
+    current_client().submit(JobRequest("child", partial(cancel_here, folder / "child"))).result()
+
+
+def cancel_here(started: Path) -> None:
+    listen(started)
+    raise CancelledError("here")
 
 
 def ignore_all(started: Path) -> None:
@@ -89,7 +106,7 @@ def test_a_pending_job_never_begins(open_client: Open, tmp_path: Path) -> None:
     assert second.wait(LIMIT_S) is JobStatus.STOPPED, "while the first still runs"
     (tmp_path / "gate").touch()
     assert first.result(LIMIT_S) == "through"
-    with pytest.raises(CancelledError):
+    with pytest.raises(CancelledError, match=f"job {second.job_id} was terminated"):
         second.result()
     with pytest.raises(CancelledError):
         second.wait(raise_on_failure=True)
@@ -156,9 +173,31 @@ def test_a_job_that_does_not_listen_is_interrupted_and_unwinds(client: Client, t
     job.terminate()
     assert job.wait(LIMIT_S) is JobStatus.STOPPED
     assert unwound.exists()
-    with pytest.raises((KeyboardInterrupt, CancelledError)):
-        job.result()
+    for _ in range(2):
+        with pytest.raises(CancelledError, match=f"job {job.job_id} was terminated"):
+            job.result()
     assert well(client)
+
+
+@elsewhere
+def test_what_a_job_makes_of_the_interruption_is_the_cause(client: Client, tmp_path: Path) -> None:
+    job = client.submit(JobRequest("fall", partial(fall, tmp_path / "started")))
+    wait_for(tmp_path / "started")
+    job.terminate()
+    with pytest.raises(CancelledError, match=f"job {job.job_id} was terminated") as caught:
+        job.result(LIMIT_S)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert job.status() is JobStatus.STOPPED
+
+
+def test_a_job_that_waits_for_one_that_is_stopped_is_stopped(open_client: Open, tmp_path: Path) -> None:
+    client = open_client(1)
+    parent = client.submit(JobRequest("parent", partial(wait_for_child, tmp_path)))
+    wait_for(tmp_path / "child")
+    parent.terminate()
+    with pytest.raises(CancelledError, match=f"job {parent.job_id} was terminated"):
+        parent.result(LIMIT_S)
+    assert parent.status() is JobStatus.STOPPED
 
 
 @elsewhere

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from treadle.fray import Client, JobRequest
-from treadle.fray.job_map import current_lane, job_map
+from treadle.fray.mapping.job_map import current_lane, job_map
 from treadle.fray.mapping.shares import divide
 
 MakeClient = Callable[..., Client]

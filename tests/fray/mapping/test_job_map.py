@@ -25,7 +25,7 @@ from treadle.fray import (
     set_current_client,
     stop_requested,
 )
-from treadle.fray.job_map import Tick, current_lane, job_map
+from treadle.fray.mapping.job_map import Tick, current_lane, job_map
 from treadle.fray.travelling import Travelling
 
 MakeClient = Callable[..., Client]

@@ -11,7 +11,7 @@ import pytest
 
 from treadle.errors import PoisonedUnitError
 from treadle.fray import Client
-from treadle.fray.job_map import Tick, job_map
+from treadle.fray.mapping.job_map import Tick, job_map
 
 MakeClient = Callable[..., Client]
 pytestmark = pytest.mark.timeout(120)
@@ -43,6 +43,7 @@ def test_a_unit_that_kills_its_workers_is_named_and_takes_nobody_with_it(
     def body(number: int) -> int:
         if number == 21:
             (tmp_path / f"kill-{time.monotonic_ns()}").touch()
+            print("the last words", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(60)
         return number
@@ -52,6 +53,8 @@ def test_a_unit_that_kills_its_workers_is_named_and_takes_nobody_with_it(
     poisoned = results.pop(21)
     assert isinstance(poisoned, PoisonedUnitError)
     assert (poisoned.unit, poisoned.shown, poisoned.kills) == (21, "21", 2)
+    assert remote == "ray" or "SIGKILL" in str(poisoned)
+    assert any("the last words" in each for each in poisoned.__notes__)
     assert results == [each for each in range(60) if each != 21]
     assert len(list(tmp_path.iterdir())) <= 3  # twice alone, and once with others at the most
 

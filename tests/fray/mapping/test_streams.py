@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import resource, sys
 
-from treadle.fray.job_map import job_map
+from treadle.fray.mapping.job_map import job_map
 
 workers, count = int(sys.argv[2]), int(sys.argv[3])
 

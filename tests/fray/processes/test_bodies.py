@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -214,7 +215,7 @@ def test_a_worker_that_cannot_start_is_an_error_not_a_loop(tmp_path: Path) -> No
 def test_an_interpreter_that_is_not_there_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with ProcessClient(1) as own:
-        with pytest.raises(FileNotFoundError, match="/no/such/python"):
+        with pytest.raises(ClusterError, match="/no/such/python"):
             run(own, partial(say, "x"), losses=5).result()
         monkeypatch.undo()
         assert is_well(own)
@@ -232,3 +233,38 @@ def test_what_a_job_has_started_goes_on_while_its_worker_does(client: ProcessCli
     assert not gone(pid)
     assert is_well(client)
     subprocess.run(["kill", "-9", str(pid)], check=True)
+
+
+def turn_deaf() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    signal.alarm(600)
+
+
+def hang(folder: Path) -> None:
+    write(folder / "started", signal.getitimer(signal.ITIMER_REAL))
+    try:
+        threading.Event().wait()
+    finally:
+        write(folder / "unwound", "well")
+
+
+def test_the_next_job_is_interrupted_whatever_this_one_did_to_signals(tmp_path: Path) -> None:
+    with ProcessClient(1, grace=0.5) as own:
+        run(own, turn_deaf).result(LIMIT_S)
+        job = own.submit(JobRequest("hang", partial(hang, tmp_path)))
+        assert wait_for(tmp_path / "started") == "(0.0, 0.0)"
+        job.terminate()
+        assert job.wait(LIMIT_S) is JobStatus.STOPPED
+        assert wait_for(tmp_path / "unwound") == "well"
+
+
+def test_a_result_that_cannot_be_opened_here_says_so(client: ProcessClient) -> None:
+    class Closed:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return int, ("no number",)
+
+    job = run(client, Closed)
+    with pytest.raises(ValueError, match="no number") as caught:
+        job.result(LIMIT_S)
+    assert caught.value.__notes__ == ["the job has returned, and its result cannot be unpickled here"]

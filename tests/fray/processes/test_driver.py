@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -26,7 +28,8 @@ def test_a_script_needs_no_guard_and_runs_once(tmp_path: Path) -> None:
             try:
                 client.submit(JobRequest("fail", fail)).result()
             except Odd as error:
-                print(error, "driver.py" in error.__notes__[0])
+                import traceback
+                print(error, "driver.py" in traceback.format_exc() and "in fail" in traceback.format_exc())
         """,
     )
     assert driver.end() == (0, "main part\n6\nas meant True\n", "")
@@ -227,3 +230,43 @@ def test_handles_of_a_client_that_is_not_here(client: ProcessClient) -> None:
     assert client.submit(JobRequest("give", lambda: actor)).result(LIMIT_S) is actor
     with ProcessClient(1) as other, pytest.raises(ConnectionError, match="at home in another process"):
         other.submit(JobRequest("count", lambda: actor.count(1))).result(LIMIT_S)
+
+
+def test_a_script_from_the_standard_input() -> None:
+    script = """
+from treadle.fray import JobRequest
+from treadle.fray.processes import ProcessClient
+
+def one():
+    return 1
+
+with ProcessClient(1) as first, ProcessClient(1) as second:
+    jobs = [client.submit(JobRequest("one", one)) for client in (first, second, first, second)]
+    print([job.result() for job in jobs])
+"""
+    ended = subprocess.run(
+        [sys.executable, "-"], input=script, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "[1, 1, 1, 1]\n"), ended.stderr
+
+
+def test_ctrl_c_in_the_block_of_a_client_by_name_ends_its_jobs(tmp_path: Path) -> None:
+    driver = Driver(
+        tmp_path,
+        """
+        from treadle.fray import FrayClient
+
+        def sleep():
+            Path("started").write_text("yes\\n")
+            time.sleep(600)
+
+        with FrayClient("processes") as client:
+            jobs = [client.submit(JobRequest("sleep", sleep)) for _ in range(200)]
+            jobs[-1].result()
+        """,
+    )
+    wait_for(tmp_path / "started")
+    driver.process.send_signal(signal.SIGINT)
+    code, _, err = driver.end()
+    assert code == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")

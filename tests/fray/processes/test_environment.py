@@ -11,7 +11,7 @@ import cloudpickle
 import pytest
 
 from tests.fray.processes.helpers import LIMIT_S
-from treadle.errors import ArgumentError
+from treadle.errors import ArgumentError, ClusterError
 from treadle.fray import ActorRequest, EnvironmentConfig, JobRequest
 from treadle.fray.processes import ProcessClient
 
@@ -89,7 +89,7 @@ def test_a_folder_that_goes_meanwhile_fails_its_jobs(tmp_path: Path) -> None:
         asked = EnvironmentConfig(working_dir=str(folder))
         later = client.submit(JobRequest("look", look, environment=asked))
         job.result(LIMIT_S)
-        with pytest.raises(FileNotFoundError, match="folder"):
+        with pytest.raises(ClusterError, match="folder"):
             later.result(LIMIT_S)
 
 

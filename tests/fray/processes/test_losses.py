@@ -69,6 +69,9 @@ class Kept:
     def pid(self) -> int:
         return os.getpid()
 
+    def die(self) -> None:
+        os._exit(9)
+
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
 def test_the_signal_is_named(client: ProcessClient, number: signal.Signals) -> None:
@@ -139,7 +142,20 @@ def test_an_idle_actor_that_is_killed_is_made_anew(client: ProcessClient) -> Non
         assert actor.pid() != pid
         assert actor.restarts == restarts
     os.kill(actor.pid(), signal.SIGKILL)
-    with pytest.raises(WorkerLostError, match=r"kept#\d+.*SIGKILL"):
+    used_up = r"actor kept#\d+ was lost 4 times, and its losses=3 are used up: create another"
+    for _ in range(2):
+        with pytest.raises(WorkerLostError, match=used_up) as caught:
+            actor.pid()
+        assert "SIGKILL" in str(caught.value.__cause__)
+
+
+def test_the_last_loss_of_an_actor_says_so(client: ProcessClient, tmp_path: Path) -> None:
+    actor = client.create_actor(ActorRequest("kept", Kept, losses=1))
+    with pytest.raises(WorkerLostError, match="the next call finds it made anew"):
+        actor.die()
+    with pytest.raises(WorkerLostError, match="its losses=1 are used up: create another"):
+        actor.die()
+    with pytest.raises(WorkerLostError, match=r"lost 2 times.*create another"):
         actor.pid()
 
 

@@ -1,6 +1,6 @@
 """Brings what the bodies of steps print and log to their step logs, for as long as a run lasts.
 
-Layers over the streams (see `fray/capture.py`) and a handler on the root logger ask whose body is running
+Layers over the streams (see `fray/layers.py`) and a handler on the root logger ask whose body is running
 (see `step_log.py`). What is written outside of a body passes through untouched.
 """
 

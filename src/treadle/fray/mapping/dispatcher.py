@@ -158,9 +158,7 @@ class Dispatcher:
             self._settle(arrival, lambda scheduler: scheduler.came_back(batch, outcome))
 
     def _lost(self, batch: Batch, error: WorkerLostError) -> None:
-        number = batch.units.numbers[0]
-        poisoned = PoisonedUnitError(number, short(batch.units.values[0]), self._scheduler.kills)
-        poisoned.__cause__ = error
+        poisoned = _poisoned(batch, error, self._scheduler.kills)
         with self._news:
             if self._scheduler.lose(batch):
                 self._arrived.append(Arrival(batch.units.numbers, error=poisoned))
@@ -186,3 +184,12 @@ class Dispatcher:
             if arrival is not None:
                 self._arrived.append(arrival)
             self._news.notify_all()
+
+
+def _poisoned(batch: Batch, error: WorkerLostError, kills: int) -> PoisonedUnitError:
+    how = str(error).partition(";")[0]  # what follows is advice for single jobs
+    poisoned = PoisonedUnitError(batch.units.numbers[0], short(batch.units.values[0]), kills, how)
+    poisoned.__cause__ = error
+    for note in getattr(error, "__notes__", ()):
+        add_note(poisoned, note)
+    return poisoned

@@ -11,17 +11,20 @@ EVERY_S = 0.1
 
 @dataclass(frozen=True)
 class Tick:
-    """Counts of units; `running` is those of batches on their way, `total` None while it is not known.
-
-    `lost` counts workers that were lost. `seconds` since the map began.
-    """
+    """Counts of units, but for the last two."""
 
     done: int
+    """Those that have returned, also where the results were not asked for yet."""
     failed: int
+    """Those that have raised, or were given up."""
     running: int
+    """Those that were handed to workers, in batches: most of them wait for the one before them."""
     total: int | None
+    """All; None until the iterator of units has come to its end."""
     lost: int
+    """How many workers were lost."""
     seconds: float
+    """Since the map began."""
 
 
 class Ticker:

@@ -18,7 +18,7 @@ from treadle.fray.mapping.batch import Outcome
 from treadle.fray.mapping.pace import LIMIT_S
 from treadle.fray.mapping.shares import in_lane
 from treadle.fray.parcel import pack_error
-from treadle.fray.pickling import pickled
+from treadle.fray.pickling import FOR_RESULTS, pickled
 from treadle.fray.running_job import stop_requested
 
 Function = Callable[[Any], Any]
@@ -134,4 +134,4 @@ def _dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:  # noqa: BLE001 - what it cannot do the other often can, slowly
-        return pickled(value, "the result of a unit")
+        return pickled(value, "the result of a unit", advice=FOR_RESULTS)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from treadle.errors import UsageError
 from treadle.fray.parcel import pack_call
 from treadle.fray.protocol import ActorRequest, JobHandle
+from treadle.fray.self_call import self_call_error
 
 
 class ActorCalls:
@@ -43,11 +43,7 @@ class ActorCalls:
 
     def _call_and_wait(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         if _runs_here == self._id:
-            raise UsageError(
-                f"actor {self._id}: a call of it would wait for {method!r} of the same actor, which cannot "
-                "begin before that call has ended: call the method of the object itself, or `submit` and do "
-                "not wait"
-            )
+            raise self_call_error(self._id, method)
         return self.submit(method, *args, **kwargs).result()
 
 

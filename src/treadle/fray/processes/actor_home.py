@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from treadle.errors import WorkerLostError
+from treadle.fray.ending import cancelled
 from treadle.fray.parcel import pack_error, returned
 from treadle.fray.processes.channel import Data
 from treadle.fray.processes.crew import Crew
@@ -41,7 +41,8 @@ class ActorHome:
         self.restarts = 0
         self._id = actor_id
         self._make_call = make_call
-        self._losses_left = losses
+        self._losses = losses
+        self._lost = 0
         self._crew = crew
         self._new_job = new_job
         self._worker: WorkerProcess | None = None  # with the object in it
@@ -75,7 +76,7 @@ class ActorHome:
         elif self._never is not None:
             job.end(self._never)
         elif asked_to_stop(job):
-            job.fail(CancelledError(f"job {job.job_id} was terminated before it began"))
+            job.fail(cancelled(job.job_id))
         else:
             self.restarts += 1
             self._new_job(f"{self._id}.make", self._make_call, self.make, job).run()
@@ -136,17 +137,24 @@ class ActorHome:
         had_object, self._worker = self._worker is not None, None
         how = self._crew.pool.discard(worker)
         if asked_to_stop(job):
-            return CancelledError(f"job {job.job_id} was terminated, and its worker was killed")
-        error = loss_error(
-            job, worker, lost, how, "the next call finds the object made anew, while losses are left"
-        )
+            return cancelled(job.job_id, ", and its worker was killed")
+        counts = had_object or lost.begun or not worker.jobs
+        last = self._lost + counts > self._losses
+        advice = self._used_up() if last else "the next call finds it made anew"
+        error = loss_error(job, worker, lost, how, advice)
         if lost.unstarted:
-            self._losses_left = 0
-        if had_object or lost.begun or not worker.jobs:
+            self.give_up(error)
+        elif counts:
             self._count(error)
         return error
 
     def _count(self, error: Exception) -> None:
-        self._losses_left -= 1
-        if self._losses_left < 0:
-            self.give_up(error)
+        self._lost += 1
+        if self._lost > self._losses:
+            times = "once" if self._lost == 1 else f"{self._lost} times"
+            never = WorkerLostError(f"actor {self._id} was lost {times}, and {self._used_up()}")
+            never.__cause__ = error
+            self.give_up(never)
+
+    def _used_up(self) -> str:
+        return f"its losses={self._losses} are used up: create another"

@@ -53,9 +53,15 @@ class Channel:
         self._socket = end
         self._unsent: deque[memoryview] = deque()
         self._rest = b""
+        self._emptied = False
         # The message that is too long for one read, and how much of it is there.
         self._long: tuple[int, int, bytearray] | None = None
         self._filled = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that had arrived was received."""
+        return self._emptied
 
     @property
     def has_unsent(self) -> bool:
@@ -72,16 +78,18 @@ class Channel:
         Raises:
             OSError: nobody is at the other end.
         """
-        self._unsent.append(memoryview(_HEAD.pack(kind, number, len(data))))
-        if data:
-            self._unsent.append(memoryview(data))
+        head = _HEAD.pack(kind, number, len(data))
+        if len(data) < _CHUNK:
+            self._unsent.append(memoryview(head + data))
+        else:
+            self._unsent += (memoryview(head), memoryview(data))
         self.flush()
 
     def flush(self) -> None:
         """Send what the socket takes; see `send`."""
         try:
             while self._unsent:
-                self._sent(self._socket.sendmsg(list(self._unsent)[:16]))
+                self._sent(self._socket.send(self._unsent[0]))
         except BlockingIOError:
             pass  # the rest goes when the socket is writable
 
@@ -109,12 +117,11 @@ class Channel:
         self._socket.close()
 
     def _sent(self, count: int) -> None:
-        while count:
-            part = self._unsent[0]
-            if count < len(part):
-                self._unsent[0] = part[count:]
-                return
-            count -= len(self._unsent.popleft())
+        part = self._unsent[0]
+        if count < len(part):
+            self._unsent[0] = part[count:]
+        else:
+            self._unsent.popleft()
 
     def _received(self) -> list[Message]:
         data = self._rest + self._read()
@@ -136,6 +143,7 @@ class Channel:
         data = self._socket.recv(_CHUNK, socket.MSG_DONTWAIT)
         if not data:
             raise EOFError("the other end was closed")
+        self._emptied = len(data) < _CHUNK
         return data
 
     def _begin_long(self, kind: int, number: int, length: int, begun: bytes) -> None:
@@ -148,6 +156,7 @@ class Channel:
         if not count:
             raise EOFError("the other end was closed")
         self._filled += count
+        self._emptied = self._filled < len(whole)
         if self._filled < len(whole):
             return []
         self._long = None

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import count
 from typing import Any, Self, TypeVar
 from uuid import uuid4
-from weakref import WeakSet
 
-from treadle.errors import ArgumentError, ClusterError
-from treadle.fray.admission import Admission
+from treadle.errors import ClusterError
 from treadle.fray.checks import check_amount, check_count
 from treadle.fray.environment import EnvironmentConfig
+from treadle.fray.lifetime import tell_of_forks, tell_of_the_end
 from treadle.fray.parcel import LARGEST_RESULT, pack_call
 from treadle.fray.processes.actor_calls import pack_make
 from treadle.fray.processes.addresses import find_client, register_owner
 from treadle.fray.processes.channel import Data
 from treadle.fray.processes.crew import Crew
+from treadle.fray.processes.job_book import JobBook
 from treadle.fray.processes.process_actor import ProcessActor
 from treadle.fray.processes.process_job import ProcessJob
-from treadle.fray.processes.setting import Setting, WorkerOptions, check_environment
+from treadle.fray.processes.setting import WorkerOptions
+from treadle.fray.processes.terms import Terms
 from treadle.fray.protocol import ActorHandle, ActorRequest, Client, JobHandle, JobRequest
-from treadle.fray.resources import ResourceConfig, machine_resources
+from treadle.fray.requests import check_actor, check_job
+from treadle.fray.resources import ResourceConfig
 from treadle.fray.running_job import RunningJob, parked, running_job
 from treadle.fray.slots import Slots
-from treadle.fray.thread_job import await_end
+from treadle.fray.waiting import await_end
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -39,8 +39,10 @@ class ProcessClient:
     Workers are used again, and end when they have had nothing to do for some seconds. A job takes one slot,
     whatever resources it asks for; `resources` is only what `resources()` tells, and what a request may not
     go beyond. `environment` is that of jobs that ask for none. A terminated job has `grace` seconds before it
-    is interrupted, and then as many before it is killed. In a job, the current client is one that hands
-    everything over to this process.
+    is interrupted, and then as many before it is killed. A job that waits for others, and an actor, keep
+    their processes; there are at most 256 of these beside `max_workers`. What a job changes in its process
+    the next one there may see, but for the folder, the output and how it is interrupted. In a job, the
+    current client is one that hands everything over to this process.
     """
 
     def __init__(
@@ -57,21 +59,16 @@ class ProcessClient:
             (os.cpu_count() or 1) if max_workers is None else check_count("max_workers", max_workers)
         )
         check_amount("grace", grace)
-        check_environment("client", environment)
-        self._resources = resources
-        # One CPU is always there; to look at the machine takes longer than most jobs.
-        self._admission = Admission(self.resources, () if resources else (ResourceConfig(),))
-        self._environment = environment
+        self._terms = Terms(resources, environment)
         self._key = uuid4().hex
         register_owner(self._key, self)
         options = WorkerOptions(self._key, grace, check_count("max_result_bytes", max_result_bytes))
         self._slots = Slots(self._workers)
         self._crew = Crew(self._workers, options, self._slots, self)
-        self._ids = count(1)
+        self._book = JobBook()
         self._actors: dict[str, ProcessActor[Any]] = {}
-        self._unfinished: dict[int, ProcessJob[Any]] = {}
-        self._open = True
-        _alive.add(self)
+        tell_of_forks(self)
+        tell_of_the_end(self)
 
     @property
     def max_workers(self) -> int:
@@ -90,19 +87,20 @@ class ProcessClient:
             ArgumentError: the client was shut down, or the request can never be met.
             NotSendableError: the function cannot be pickled.
         """
-        self._check_open(f"job {request.name!r}")
+        check_job(request)
+        self._terms.check_open(f"job {request.name!r}")
         return self.submit_packed(request, pack_call(request.name, request.fn), running_job())
 
     def submit_packed(self, request: JobRequest[T], call: Data, parent: RunningJob | None) -> ProcessJob[T]:
         """As `submit`, of a call that is packed already, by a job that may be in another process."""
         environment = request.environment
-        self._check(f"job {request.name!r}", request.resources, environment)
-        job = self._new_job(
+        self._terms.check(f"job {request.name!r}", request.resources, environment)
+        job: ProcessJob[T] = self._book.new_job(
             request.name,
             call,
             self._crew.carry_out,
             parent,
-            setting=self._setting(environment),
+            setting=self._terms.setting(environment),
             losses=request.losses,
             detached=request.detached,
         )
@@ -120,16 +118,17 @@ class ProcessClient:
             ArgumentError: the client was shut down, or the request can never be met.
             NotSendableError: `make` cannot be pickled.
         """
-        self._check_open(f"actor {request.name!r}")
+        check_actor(request)
+        self._terms.check_open(f"actor {request.name!r}")
         return self.create_packed(request, pack_make(request))
 
     def create_packed(self, request: ActorRequest[A], make: Data) -> ProcessActor[A]:
         """As `create_actor`, by a job in a worker; `make` is packed already."""
-        self._check(f"actor {request.name!r}", request.resources, request.environment)
-        actor_id = f"{request.name}#{next(self._ids)}"
-        new_job = partial(self._new_job, setting=self._setting(request.environment))
+        self._terms.check(f"actor {request.name!r}", request.resources, request.environment)
+        actor_id = f"{request.name}#{self._book.new_number()}"
+        new_job = partial(self._book.new_job, setting=self._terms.setting(request.environment))
         actor: ProcessActor[A] = ProcessActor(
-            self._key, actor_id, make, request.losses, self._crew, new_job, self._check_open
+            self._key, actor_id, make, request.losses, self._crew, new_job, self._terms.check_open
         )
         self._actors[actor_id] = actor
         return actor
@@ -146,16 +145,14 @@ class ProcessClient:
 
     def resources(self) -> ResourceConfig:
         """What there is in all; see `Client`."""
-        if self._resources is None:
-            self._resources = machine_resources()
-        return self._resources
+        return self._terms.resources()
 
     def shutdown(self, *, wait: bool = True) -> None:
         """Take no more jobs; with `wait`, return when those taken have ended, and their workers."""
-        self._shut_down(wait=tuple(self._unfinished.values()) if wait else None)
+        self._shut_down(wait=self._book.unfinished() if wait else None)
 
     def _shut_down(self, wait: Sequence[ProcessJob[Any]] | None) -> None:
-        self._open = False
+        self._terms.close()
         self._slots.close()
         if wait:
             with parked():
@@ -167,12 +164,12 @@ class ProcessClient:
 
     def leave(self) -> None:
         """This process ends, and with it all jobs that are not detached."""
-        self._open = False
+        self._terms.close()
         self._crew.pool.leave()
 
     def after_fork(self) -> None:
         """In the child of a fork: the jobs and the workers are the parent's."""
-        self._unfinished = {}
+        self._book.forget_all()
         self._crew.after_fork()
         for actor in self._actors.values():
             actor.after_fork()
@@ -180,74 +177,22 @@ class ProcessClient:
     def __reduce__(self) -> tuple[Any, ...]:
         return find_client, (self._key,)
 
+    def __repr__(self) -> str:
+        return f"ProcessClient(max_workers={self._workers})"
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Shut down and wait; after Ctrl-C, end the jobs first. A detached one goes on then, unwaited for."""
-        if kind is None or not issubclass(kind, KeyboardInterrupt):
+        """Shut down and wait; when an error leaves the block, end the jobs first, but for detached ones.
+
+        These go on then, and are not waited for.
+        """
+        if kind is None:
             self.shutdown()
             return
-        jobs = [each for each in tuple(self._unfinished.values()) if not each.detached]
+        self._terms.close()
+        jobs = [each for each in self._book.unfinished() if not each.detached]
         for job in jobs:
             job.terminate()
         self._shut_down(wait=jobs)
-
-    def _check(self, what: str, resources: ResourceConfig, environment: EnvironmentConfig) -> None:
-        self._check_open(what)
-        self._admission.check(what, resources)
-        check_environment(what, environment)
-
-    def _check_open(self, what: str) -> None:
-        if not self._open:
-            raise ArgumentError(f"{what}: the client was shut down and takes no more jobs")
-
-    def _setting(self, environment: EnvironmentConfig) -> Setting:
-        return Setting.here(self._environment if environment.is_plain else environment)
-
-    def _new_job(
-        self,
-        name: str,
-        call: Data,
-        carry_out: Callable[[ProcessJob[Any]], None],
-        parent: RunningJob | None,
-        *,
-        setting: Setting,
-        losses: int = 0,
-        detached: bool = False,
-    ) -> ProcessJob[Any]:
-        number = next(self._ids)
-        job: ProcessJob[Any] = ProcessJob(
-            number,
-            name,
-            call,
-            setting=setting,
-            parent=parent,
-            carry_out=carry_out,
-            losses=losses,
-            detached=detached,
-        )
-        self._unfinished[number] = job
-        job.future.add_done_callback(partial(_forget, self._unfinished, number))
-        return job
-
-
-def _forget(jobs: dict[int, ProcessJob[Any]], number: int, _: object) -> None:
-    jobs.pop(number, None)
-
-
-_alive: WeakSet[ProcessClient] = WeakSet()
-
-
-def _leave() -> None:
-    for each in tuple(_alive):
-        each.leave()
-
-
-def _after_fork() -> None:
-    for each in tuple(_alive):
-        each.after_fork()
-
-
-atexit.register(_leave)
-os.register_at_fork(after_in_child=_after_fork)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+from treadle.fray.ending import cancelled
 from treadle.fray.processes.errands import Errands, Household
 from treadle.fray.processes.loss import loss_error
 from treadle.fray.processes.place import Place
@@ -86,7 +86,7 @@ class Crew:
         how = self.pool.discard(worker, group=not job.detached)
         service.abandon_children()
         if asked_to_stop(job):
-            job.fail(CancelledError(f"job {job.job_id} was terminated, and its worker was killed"))
+            job.fail(cancelled(job.job_id, ", and its worker was killed"))
             return True
         if worker.jobs and not lost.begun:
             return False  # an idle worker that ended just when it was taken: no try of the job

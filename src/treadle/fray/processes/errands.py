@@ -57,7 +57,7 @@ class Errands:
         self._job = job
         self._household = household
         self._children: dict[int, ProcessJob[Any]] = {}
-        self._all: WeakSet[ProcessJob[Any]] = WeakSet()  # with those whose handles are forgotten
+        self._all: WeakSet[ProcessJob[Any]] | None = None  # with those whose handles are forgotten
 
     def answer(self, back: Recipient, question: Data) -> bytes:
         """Do what is asked, and give what came of it, packed."""
@@ -73,7 +73,7 @@ class Errands:
 
     def abandon(self) -> None:
         """The worker of the job is lost: what it has submitted ends, unless it is detached."""
-        for child in tuple(self._all):
+        for child in tuple(self._all or ()):
             if not child.detached:
                 child.terminate()
 
@@ -101,6 +101,8 @@ class Errands:
 
     def _adopt(self, back: Recipient, number: int, child: ProcessJob[Any]) -> str:
         self._children[number] = child
+        if self._all is None:  # few jobs have children
+            self._all = WeakSet()
         self._all.add(child)
         child.add_done_callback(partial(_tell, back, number))
         return child.job_id

@@ -27,7 +27,7 @@ class _Ears(Protocol):
 class Hearing:
     """Takes messages from the channel: calls are kept for the main thread, others go to `take`."""
 
-    def __init__(self, channel: Channel, take: Callable[[Message], None]) -> None:
+    def __init__(self, channel: Channel, take: Callable[[Message], None], driver: int) -> None:
         self._channel = channel
         self._take = take
         self._reading = threading.Lock()
@@ -36,8 +36,12 @@ class Hearing:
         self.lost_by: Exception | None = None
         """What told that nothing comes any more."""
         self._woken, self._wake = os.pipe()
-        self._first = _ears(channel.fileno(), self._woken)
-        self._second = _ears(channel.fileno())
+        # A child that the driver forked while this process was started holds the other end of the channel,
+        # too. Then only the driver's own end tells that it is gone.
+        self._driver = os.pidfd_open(driver) if hasattr(os, "pidfd_open") else -1
+        ends = (self._driver,) if self._driver >= 0 else ()
+        self._first = _ears(channel.fileno(), self._woken, *ends)
+        self._second = _ears(channel.fileno(), *ends)
 
     def next_call(self) -> Message | None:
         """In the main thread: the next call; waits for it. None when the driver is gone."""
@@ -48,7 +52,7 @@ class Hearing:
             if any(fd == self._woken for fd, _ in ready):
                 os.read(self._woken, 4096)
             try:
-                self._hear()
+                self._hear(ready)
             except (EOFError, OSError) as error:
                 self.lost_by = error
                 return None
@@ -58,14 +62,13 @@ class Hearing:
         """In the reading thread: take messages until the driver is gone."""
         try:
             while True:
-                self._second.poll()
-                self._hear()
+                self._hear(self._second.poll())
                 if self._calls and self._idle:
                     os.write(self._wake, b"!")
         except (EOFError, OSError) as error:
             self.lost_by = error
 
-    def _hear(self) -> None:
+    def _hear(self, ready: Sequence[tuple[int, int]]) -> None:
         # All that is there: what is left would wake nobody again.
         with self._reading:
             while (messages := self._channel.receive()) is not None:
@@ -74,6 +77,10 @@ class Hearing:
                         self._calls.append(message)
                     else:
                         self._take(message)
+                if self._channel.is_empty:
+                    break
+        if any(fd == self._driver for fd, _ in ready):
+            raise EOFError("the driver has ended")
 
 
 def _ears(socket: int, *others: int) -> _Ears:

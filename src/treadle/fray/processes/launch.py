@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from treadle.fray.processes.setting import Setting
 from treadle.fray.processes.start import Start
@@ -25,7 +26,8 @@ def started(setting: Setting, start: Start, out: int, err: int) -> subprocess.Po
     """
     environment = setting.environment
     folder = environment.working_dir or setting.folder
-    paths = [os.path.join(setting.folder, each) for each in (*environment.python_path, *setting.search_path)]  # noqa: PTH118
+    search_path = (each for each in setting.search_path if isinstance(each, str))  # as the import system does
+    paths = [os.path.join(setting.folder, each) for each in (*environment.python_path, *search_path)]  # noqa: PTH118
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return subprocess.Popen(  # noqa: S603 - this interpreter, with arguments of our own
         [sys.executable, *flags, "-c", _BEGIN, str(start), *paths],
@@ -56,8 +58,36 @@ def opened_pidfd(pid: int, undo: ExitStack) -> int:
     return fd
 
 
-def in_words(code: int) -> str:
+@contextmanager
+def standard_fds_kept() -> Iterator[None]:
+    """Whatever is opened in the block gets no file descriptor that a child takes for its input or output."""
+    with ExitStack() as low:
+        while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:  # this process has closed that one
+            low.callback(os.close, fd)
+        os.close(fd)
+        yield
+
+
+def exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """Of one that has ended, or is about to: its code, or minus the signal. None: nobody knows.
+
+    It keeps its process id, where there are pidfds to follow it by.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return process.wait()
+    try:
+        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:  # somebody else has reaped it, or this process wants to know of no child
+        return process.returncode or None  # 0 is what `subprocess` makes of that, too
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+def in_words(code: int | None) -> str:
     """How a process with this code, as `subprocess` gives it, has ended."""
+    if code is None:
+        return "ended (nobody knows how: this process ignores SIGCHLD, or waits for any child)"
     if code >= 0:
         return f"ended with exit code {code}"
     try:

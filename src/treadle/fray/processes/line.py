@@ -47,14 +47,14 @@ class Child(Protocol):
 
 
 class Line:
-    """What goes to the driver and comes from it.
+    """What goes to the driver, a process of that id, and comes from it.
 
     When the driver is gone, everything that waits for it fails.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, driver: int) -> None:
         self._channel = channel
-        self._hearing = Hearing(channel, self._take)
+        self._hearing = Hearing(channel, self._take, driver)
         self._sending = threading.Lock()
         self._beginning = threading.Lock()
         self._asked: dict[int, Future[Data]] = {}
@@ -119,7 +119,7 @@ class Line:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the driver's end was closed, and not that of this process."""
+        """Whether it ended at the driver's end, and not at that of this process."""
         return isinstance(self._hearing.lost_by, EOFError | ConnectionError)
 
     def next_call(self) -> Message | None:

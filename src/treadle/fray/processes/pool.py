@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections import OrderedDict
@@ -13,6 +14,18 @@ from treadle.fray.processes.worker_process import WorkerProcess
 KEEP_ALIVE_S = 5.0
 """How long an idle worker waits for work, in seconds."""
 
+SPARE = 256
+"""How many workers there may be beside those for which there are slots: of jobs that wait, and of actors."""
+
+_SHORT = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+_ADVICE = (
+    ": nest jobs less deeply, have fewer workers and actors, or raise the limits of this process "
+    "(`ulimit -n`, `ulimit -u`)"
+)
+
+_SURE_S = 0.001
+"""How long an idle worker is taken to be as it was, in seconds."""
+
 _MORE_S = 1.0
 """How much longer than the grace of a job its worker may take to end, in seconds."""
 
@@ -22,6 +35,7 @@ class Pool:
 
     def __init__(self, most: int, options: WorkerOptions) -> None:
         self._most = most
+        self._limit = most + SPARE
         self.options = options
         self._begin()
         self._closed = False
@@ -39,19 +53,33 @@ class Pool:
         """A worker of that setting: an idle one, or a new one.
 
         Raises:
-            OSError: no process can be started.
-            ClusterError: this process is about to end.
+            ClusterError: no process can be started, there are too many, or this process is about to end.
         """
-        while (worker := self._take_idle(setting)) is not None:
-            if worker.is_fit():
+        while (found := self._take_idle(setting)) is not None:
+            worker, since = found
+            # A look costs as much as a job. What goes wrong in so short a time may do so after the look, too.
+            if time.monotonic() - since < _SURE_S or worker.is_fit():
                 return worker
             self.discard(worker)
         if self._left:
             raise ClusterError("this process is about to end: it starts no workers any more")
-        worker = WorkerProcess(setting, self.options)
+        worker = self._started(setting)
         with self._lock:
             self._all.add(worker)
         return worker
+
+    def _started(self, setting: Setting) -> WorkerProcess:
+        there = len(self._all)
+        if there >= self._limit:
+            raise ClusterError(
+                f"no worker can be started: expected at most {self._limit}, which are there, held by actors "
+                "and by jobs that wait for others: nest jobs less deeply, or have fewer actors"
+            )
+        try:
+            return WorkerProcess(setting, self.options)
+        except OSError as error:
+            message = f"no worker can be started beside the {there} that are there: {error}"
+            raise ClusterError(message + _ADVICE * (error.errno in _SHORT)) from error
 
     def give_back(self, worker: WorkerProcess) -> None:
         """It has nothing to do."""
@@ -104,12 +132,12 @@ class Pool:
             worker.forget()
         self._begin()
 
-    def _take_idle(self, setting: Setting) -> WorkerProcess | None:
+    def _take_idle(self, setting: Setting) -> tuple[WorkerProcess, float] | None:
+        """The one that was idle for the shortest time, and since when."""
         with self._lock:
             for worker in reversed(self._idle):  # the latest first: the others may end
                 if worker.setting == setting:
-                    del self._idle[worker]
-                    return worker
+                    return worker, self._idle.pop(worker)
             return None
 
     def _keep(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from treadle.errors import UsageError
 from treadle.fray.capture import LISTENER, Listener, Stream
 from treadle.fray.checks import check_count
+from treadle.fray.ending import cancelled
 from treadle.fray.job_log import JobLog
 from treadle.fray.parcel import pack_error
 from treadle.fray.processes.channel import Data
@@ -121,10 +121,10 @@ class ProcessJob(PackedJob[T]):
 
     def _packed(self) -> Data:
         if self.future.cancelled():
-            return pack_error(CancelledError(), traced=False)
+            return pack_error(cancelled(self._id), traced=False)
         if self._error is not None:
             return pack_error(self._error, traced=False)
-        return self._outcome
+        return self._packed_outcome
 
     def _close(self) -> None:
         self.call = b""  # the handle may be kept for long, what its job was made of need not be

@@ -44,6 +44,7 @@ class Service:
         self._place = place
         self._posts: deque[tuple[Kind, int, Data]] = deque()
         self._outcome: Data | None = None
+        self._output_is_read = False
         self._lost: Lost | None = None
         self._sent = 0
         self._stage = 0  # of a stop: asked, interrupted, killed
@@ -70,7 +71,8 @@ class Service:
                 self._attend(fd)
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 self._press()
-        self._empty_output()
+        if not self._output_is_read:
+            self._empty_output()
         return self._outcome if self._lost is None else self._lost  # type: ignore[return-value]
 
     def _attend(self, fd: int) -> None:
@@ -97,6 +99,8 @@ class Service:
             if channel.has_unsent:
                 channel.flush()
             while self._outcome is None and (messages := channel.receive()) is not None:
+                # Then the outcome was there at the last look, which was at the output, too, and later.
+                self._output_is_read = bool(messages) and messages[0].kind == Kind.OUTCOME
                 for message in messages:
                     self._take(message)
         except (EOFError, OSError) as error:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from treadle.errors import ArgumentError
+from treadle.errors import ArgumentError, ClusterError
 from treadle.fray.environment import EnvironmentConfig
 
 
@@ -16,12 +16,22 @@ class Setting(NamedTuple):
 
     environment: EnvironmentConfig
     folder: str
-    search_path: tuple[str, ...]
+    search_path: tuple[object, ...]
 
     @classmethod
     def here(cls, environment: EnvironmentConfig) -> Setting:
-        """That of this process, but for what the environment says."""
-        return cls(environment, os.getcwd(), tuple(sys.path))  # noqa: PTH109 - asked for each job
+        """That of this process, but for what the environment says.
+
+        Raises:
+            ClusterError: the current folder was deleted.
+        """
+        try:
+            return cls(environment, os.getcwd(), tuple(sys.path))  # noqa: PTH109 - asked for each job
+        except FileNotFoundError as error:
+            raise ClusterError(
+                "the current folder of this process, in which its workers begin, was deleted: "
+                "change to another one"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ from typing import NamedTuple, Self
 
 
 class Start(NamedTuple):
-    """`socket` is the worker's end of the channel; `out` and `err` are the driver's ends of its output.
+    """`driver` is a process id. `socket` is the worker's end of the channel; `out` and `err` are the driver's
+    ends of its output.
 
     The worker keeps those open and empties them when the driver is gone, so that printing never fails.
     """
 
+    driver: int
     socket: int
     out: int
     err: int
@@ -26,8 +28,8 @@ class Start(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Self:
         """The inverse of `str`."""
-        end, out, err, key, grace, largest = text.split(",")
-        return cls(int(end), int(out), int(err), key, float(grace), int(largest))
+        driver, end, out, err, key, grace, largest = text.split(",")
+        return cls(int(driver), int(end), int(out), int(err), key, float(grace), int(largest))
 
     def __str__(self) -> str:
         return ",".join(str(each) for each in tuple(self))

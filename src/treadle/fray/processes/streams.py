@@ -21,11 +21,16 @@ class _Stream:
         self._is = _identity(fd)
         self._file = self._opened()
 
+    def flush(self) -> None:
+        """Let all that was printed go."""
+        current = getattr(sys, self._name)
+        _flush(current)
+        if current is not self._file:
+            _flush(self._file)
+
     def restore(self) -> None:
-        """Flush it, and put back what the job has closed or replaced."""
-        if getattr(sys, self._name) is not self._file:
-            _flush(getattr(sys, self._name))
-            setattr(sys, self._name, self._file)
+        """Put back what the job has closed or replaced."""
+        setattr(sys, self._name, self._file)
         if _identity(self._fd) != self._is:
             os.dup2(self._spare, self._fd)
         if not _flush(self._file):
@@ -47,8 +52,13 @@ class Streams:
     def __init__(self) -> None:
         self._both = [_Stream("stdout", 1), _Stream("stderr", 2)]
 
+    def flush(self) -> None:
+        """At the end of a job: all that it has printed is on its way."""
+        for each in self._both:
+            each.flush()
+
     def restore(self) -> None:
-        """After a job: all that it has printed is on its way, and nothing stays of what it did to them."""
+        """After a job: nothing stays of what it did to them."""
         for each in self._both:
             each.restore()
 

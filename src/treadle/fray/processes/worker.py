@@ -3,7 +3,8 @@
     driver --CALL--> reading thread --> main thread --OUTCOME--> driver
 
 A worker belongs to its driver. When that is gone, the job that runs is interrupted, and the worker ends; a
-detached job goes on to its end first. The terminal's Ctrl-C does not reach a worker: the driver decides.
+detached job goes on to its end first, unless it was asked to stop. The terminal's Ctrl-C does not reach a
+worker: the driver decides.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import os
 import signal
 import socket
 import threading
+from _signal import (  # type: ignore[import-not-found] # those of `signal` make enums of what they give
+    getsignal,
+    pthread_sigmask,
+)
 from types import FrameType
 
 from treadle.fray.parcel import carry_out, pack_error
@@ -32,10 +37,12 @@ class Worker:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._pid = os.getpid()
-        self._line = Line(Channel(socket.socket(fileno=start.socket)))
+        self._line = Line(Channel(socket.socket(fileno=start.socket)), start.driver)
         self._client = WorkerClient(self._line, start.client_key)
         self._streams = Streams()
         self._folder = os.getcwd()  # noqa: PTH109 - as text, it is compared after every job
+        self._is_child = False
+        self._on_sigint = self._interrupt  # one object, to be compared
         self._interruptible = False
         self._detached = False
         self._was_detached = False
@@ -43,8 +50,8 @@ class Worker:
     def run(self) -> None:
         """Work until the driver closes the line."""
         atexit.register(self._end_group)  # the first, so it is called last
-        signal.signal(signal.SIGINT, self._interrupt)
-        os.register_at_fork(after_in_child=self._line.cut)
+        signal.signal(signal.SIGINT, self._on_sigint)
+        os.register_at_fork(after_in_child=self._become_child)
         threading.Thread(target=self._listen, name="treadle-line", daemon=True).start()
         self._line.send(Kind.READY, 0)
         while (message := self._line.next_call()) is not None:
@@ -62,13 +69,17 @@ class Worker:
             return
         outcome = self._outcome(message.data, job)
         job.end()
-        if os.getpid() != self._pid:  # a child that the body has forked, and that returned from it
-            self._streams.restore()
+        self._streams.flush()
+        if self._is_child:  # of a fork in the body, which returned from that
             os._exit(0)
         self._line.here = None
         self._detached = False
-        self._tidy()
         self._line.send(Kind.OUTCOME, message.number, outcome)
+        self._tidy()
+
+    def _become_child(self) -> None:
+        self._is_child = True
+        self._line.cut()
 
     def _outcome(self, call: Data, job: WorkerJob) -> bytes:
         try:
@@ -83,7 +94,12 @@ class Worker:
         return outcome
 
     def _tidy(self) -> None:
+        """What the next job relies on, and the way in which it is interrupted; the driver does not wait."""
         self._streams.restore()
+        signal.setitimer(signal.ITIMER_REAL, 0)  # the alarm of one job is not for the next
+        pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+        if getsignal(signal.SIGINT) is not self._on_sigint:
+            signal.signal(signal.SIGINT, self._on_sigint)
         try:
             moved = os.getcwd() != self._folder  # noqa: PTH109 - as above
         except FileNotFoundError:
@@ -108,7 +124,7 @@ class Worker:
         self._line.listen()
         threading.Thread(target=drain, args=(self._start,), daemon=True).start()
         job = self._line.here
-        if job is not None and self._detached:
+        if job is not None and self._detached and not job.terminated:
             return
         if job is not None:
             job.terminated = True
@@ -124,4 +140,6 @@ def main(given: str) -> None:
     start = Start.parse(given)
     for fd in start.fds:
         os.set_inheritable(fd, False)
-    Worker(start).run()
+    worker = Worker(start)
+    if os.getppid() == start.driver:  # looked at when its end can no longer be missed
+        worker.run()

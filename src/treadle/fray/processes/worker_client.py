@@ -12,6 +12,7 @@ from treadle.fray.processes.addresses import register_owner
 from treadle.fray.processes.line import Line
 from treadle.fray.processes.worker_job import ChildJob
 from treadle.fray.protocol import ActorHandle, ActorRequest, JobHandle, JobRequest
+from treadle.fray.requests import check_actor, check_job
 from treadle.fray.resources import ResourceConfig
 
 T = TypeVar("T")
@@ -37,6 +38,9 @@ class WorkerClient:
         """False: jobs run in other processes."""
         return False
 
+    def __repr__(self) -> str:
+        return "<the client of this job, in another process>"
+
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; see `Client`.
 
@@ -45,6 +49,7 @@ class WorkerClient:
             NotSendableError: the function cannot be pickled.
             ClusterError: the driver is gone.
         """
+        check_job(request)
         call = pack_call(request.name, request.fn)
         child: ChildJob[T] = ChildJob(self._line, self._line.new_number())
         bare = replace(request, fn=_nothing)
@@ -59,6 +64,7 @@ class WorkerClient:
             NotSendableError: `make` cannot be pickled.
             ClusterError: the driver is gone.
         """
+        check_actor(request)
         bare = replace(request, make=_nothing)
         return self.actor(self._line.ask("create_actor", bare, pack_make(request)))
 

@@ -12,9 +12,17 @@ import threading
 from contextlib import ExitStack
 
 from treadle.fray.processes.channel import Channel
-from treadle.fray.processes.launch import in_words, opened_pidfd, opened_pipe, started
+from treadle.fray.processes.launch import (
+    exit_code,
+    in_words,
+    opened_pidfd,
+    opened_pipe,
+    standard_fds_kept,
+    started,
+)
 from treadle.fray.processes.setting import Setting, WorkerOptions
 from treadle.fray.processes.start import Start
+from treadle.fray.processes.watch import Watch
 
 
 class WorkerProcess:
@@ -37,7 +45,7 @@ class WorkerProcess:
         """Whether a detached job has run there: what that has started is its own business."""
         self._closing = threading.Lock()
         self._closed = False
-        with ExitStack() as undo:
+        with ExitStack() as undo, standard_fds_kept():
             self._open(undo, options)
             self._kept = undo.pop_all()
 
@@ -49,22 +57,22 @@ class WorkerProcess:
             self.out, out = opened_pipe(undo, theirs_alone)
             self.err, err = opened_pipe(undo, theirs_alone)
             start = Start(
-                theirs.fileno(), self.out, self.err, options.client_key, options.grace, options.largest_result
+                driver=os.getpid(),
+                socket=theirs.fileno(),
+                out=self.out,
+                err=self.err,
+                client_key=options.client_key,
+                grace=options.grace,
+                largest_result=options.largest_result,
             )
             self._process = started(self.setting, start, out, err)
         self.channel = Channel(ours)
         ours.setblocking(False)
         self._waking, self._wake = opened_pipe(undo, undo)
         self.ended = opened_pidfd(self._process.pid, undo)
-        self._watch()
-
-    def _watch(self) -> None:
-        self._poll = select.poll()
         for fd in (self.out, self.err, self._waking, self._wake):
             os.set_blocking(fd, False)
-        for fd in (self.channel.fileno(), self.out, self.err, self._waking, self.ended):
-            if fd >= 0:
-                self._poll.register(fd, select.POLLIN)
+        self._watch = Watch(self.channel, (self.out, self.err, self._waking, self.ended))
 
     @property
     def pid(self) -> int:
@@ -73,16 +81,7 @@ class WorkerProcess:
 
     def poll(self, timeout: float | None) -> list[int]:
         """The file descriptors at which something has happened; waits so many seconds, None for ever."""
-        if self.channel.has_unsent:
-            return self._poll_unsent(timeout)
-        return [fd for fd, _ in self._poll.poll(None if timeout is None else max(0.0, timeout) * 1000)]
-
-    def _poll_unsent(self, timeout: float | None) -> list[int]:
-        self._poll.modify(self.channel.fileno(), select.POLLIN | select.POLLOUT)
-        try:
-            return [fd for fd, _ in self._poll.poll(None if timeout is None else max(0.0, timeout) * 1000)]
-        finally:
-            self._poll.modify(self.channel.fileno(), select.POLLIN)
+        return self._watch.poll(timeout)
 
     def is_fit(self) -> bool:
         """Of an idle one: whether it is still there. What was printed meanwhile is thrown away."""
@@ -112,8 +111,7 @@ class WorkerProcess:
         except BlockingIOError:
             return b""
         if not data:  # everybody has closed it
-            with contextlib.suppress(KeyError):  # it was seen before
-                self._poll.unregister(fd)
+            self._watch.drop(fd)
         return data
 
     def interrupt(self) -> None:
@@ -160,13 +158,8 @@ class WorkerProcess:
 
     def was_killed(self) -> bool:
         """Of one that has exited: whether a signal ended it."""
-        if self.ended < 0:
-            return self._process.wait() < 0
-        try:
-            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:  # somebody else has reaped it, or this process wants to know of no child
-            return False
-        return found is not None and found.si_code != os.CLD_EXITED
+        code = exit_code(self._process)
+        return code is not None and code < 0
 
     def end(self, *, patience: float = 0.0, group: bool = True) -> str:
         """See it ended, and say how; killed when it takes more than `patience` seconds.
@@ -179,7 +172,8 @@ class WorkerProcess:
         elif late:
             self._process.kill()
         with self._closing:
-            code = self._process.wait()
+            code = exit_code(self._process)
+            self._process.wait()
             self._closed = True
             self.channel.close()
             self._kept.close()

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.fray.checks import check_count
-from treadle.fray.current_client import current_client
+from treadle.fray.current import current_client
 from treadle.fray.mapping.consumer import Consumer
 from treadle.fray.mapping.dispatcher import Dispatcher
 from treadle.fray.mapping.pace import Pace
@@ -84,7 +84,14 @@ def job_map(
     """
     _check(fn, units, assign, weigh, on_tick)
     _check_counts(budget=budget, lanes=lanes, kills=kills)
-    client = current_client() if client is None else client
+    if client is None:
+        client = current_client()
+    elif not hasattr(client, "submit"):
+        raise ArgumentError(
+            f"job_map: client: expected a client, got {client!r}: write FrayClient({client!r})"
+            if isinstance(client, str)
+            else f"job_map: client: expected a client, such as ProcessClient(2), got {client!r}"
+        )
     share = divide(client.max_workers, budget, lanes)
     packing = packing_for(
         name, fn, share.nested, shares_memory=client.shares_memory, keep_going=return_exceptions
