@@ -16,8 +16,9 @@ from treadle.fray.protocol import JobHandle
 from treadle.fray.ray.job import RayJob
 from treadle.fray.ray.task_future import ANSWER_S
 from treadle.fray.ray.task_job import TaskJob
-from treadle.fray.ray.ticket import NAMESPACE
+from treadle.fray.ray.ticket import NAMESPACE, Fate
 from treadle.fray.running_job import running_job
+from treadle.fray.self_call import self_call_error
 
 A = TypeVar("A")
 
@@ -59,8 +60,8 @@ class RayActor(Generic[A]):
     @property
     def restarts(self) -> int:
         """How many times it was lost and made again."""
-        answer = self._caller().board.restarts.remote(self._id).future()
-        return int(answer.result(ANSWER_S))
+        fate: Fate = self._caller().board.fate.remote(self._id).future().result(ANSWER_S)
+        return max(fate.made - 1, 0)
 
     def submit(self, method: str, /, *args: Any, **kwargs: Any) -> JobHandle[Any]:
         """Call a method; returns at once.
@@ -101,11 +102,7 @@ class RayActor(Generic[A]):
     def _call_and_wait(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         job = running_job()
         if isinstance(job, TaskJob) and job.ticket.ancestors[:1] == (self._id,):
-            raise UsageError(
-                f"actor {self._id}: a call of it would wait for {method!r} of the same actor, which cannot "
-                "begin before that call has ended: call the method of the object itself, or `submit` and do "
-                "not wait"
-            )
+            raise self_call_error(self._id, method)
         return self.submit(method, *args, **kwargs).result()
 
     def _caller(self) -> Caller:

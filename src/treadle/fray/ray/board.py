@@ -7,21 +7,16 @@ for it waits for in its event loop, so that nobody polls.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from treadle.fray.job_log import JobLog
-from treadle.fray.ray.feed import Feed
+from treadle.fray.ray.entries import Entries
+from treadle.fray.ray.notices import Notices
 from treadle.fray.ray.remote import carry, new_host
-from treadle.fray.ray.ticket import NAMESPACE, Lot, Opening, Order, Outcome, Start, Ticket, Welcome
-
-KEPT_JOBS = 5_000
-"""Of how many jobs that have ended the board still knows where they ran and what they printed."""
+from treadle.fray.ray.ticket import NAMESPACE, Fate, Lot, Opening, Order, Outcome, Start, Ticket, Welcome
 
 LAG_S = 0.1
 """A job may run this long before the board hears of it; whoever asks is answered after that at the latest."""
@@ -33,38 +28,15 @@ PATIENCE_S = 5.0
 """How long a question waits for news; who asks comes again, so that nothing waits for ever for the dead."""
 
 
-class JobEntry:
-    """What is known of one job."""
-
-    def __init__(self) -> None:
-        self.start: Start | None = None
-        self.log = JobLog()
-        self.lots = 0
-        self.lane: str | None = None
-        self.changed = asyncio.Event()
-
-    def change(self) -> None:
-        """Wake whoever waits for this job."""
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    async def until(self, holds: Callable[[], bool], patience: float) -> None:
-        """Return when it holds, or when so many seconds have passed."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                while not holds():
-                    await self.changed.wait()
-
-
 class Board:
     """See the module."""
 
     def __init__(self, welcome: Welcome) -> None:
         self._welcome = welcome
-        self._jobs: OrderedDict[str, JobEntry] = OrderedDict()
-        self._orders: Feed[Order] = Feed(10_000)
-        self._news: Feed[Lot] = Feed(2_000)
-        self._made: Counter[str] = Counter()
+        self._jobs = Entries()
+        self._orders: Notices[Order] = Notices(10_000)
+        self._news: Notices[Lot] = Notices(2_000)
+        self._fates: dict[str, Fate] = {}
         self._hosts: list[Any] = []
         self._refs: dict[Ticket, Any] = {}
         self._idle = asyncio.Event()
@@ -75,13 +47,13 @@ class Board:
 
     async def report_start(self, start: Start) -> None:
         """Take note of a job that has begun."""
-        entry = self._entry(start.job_id)
+        entry = self._jobs.of(start.job_id)
         entry.start, entry.lots = start, 0
         entry.change()
 
     async def report_output(self, lot: Lot) -> None:
         """Take note of what a job has printed."""
-        entry = self._entry(lot.job_id)
+        entry = self._jobs.of(lot.job_id)
         entry.lots = lot.number
         for kind, text in lot.pieces:
             entry.log.write(kind, text)
@@ -92,30 +64,32 @@ class Board:
 
     async def where(self, job_id: str, lag: float = LAG_S) -> Start | None:
         """Where the job has begun; None when nothing is heard of that within the lag."""
-        entry = self._entry(job_id)
+        entry = self._jobs.of(job_id)
         if entry.start is None:
             await entry.until(lambda: entry.start is not None, lag)
         return entry.start
 
     async def tail(self, job_id: str, max_lines: int, lots: int) -> list[str]:
         """The last lines of the job, once `lots` lots of them have come."""
-        entry = self._entry(job_id)
+        entry = self._jobs.of(job_id)
         await entry.until(lambda: entry.lots >= lots, PATIENCE_S)
         return entry.log.tail(max_lines)
 
     async def claim(self, job_id: str, lane: str) -> bool:
         """Whether the task of that lane is to carry the job out: the first one to ask."""
-        entry = self._entry(job_id)
+        entry = self._jobs.of(job_id)
         if entry.lane is None:
             entry.lane = lane
         return entry.lane == lane
 
     async def claimed(self, job_id: str) -> str:
         """The lane of the task that has claimed the job; empty when none has."""
-        return self._entry(job_id).lane or ""
+        return self._jobs.of(job_id).lane or ""
 
     async def order(self, job_id: str, interrupt: bool) -> Start | None:
         """Tell the job, and those that descend from it, to stop. Gives where it has begun."""
+        if (fate := self._fates.get(job_id)) is not None:
+            self._fates[job_id] = fate._replace(stopped=True)
         self._orders.put(Order(job_id, interrupt))
         return await self.where(job_id, BUSY_LAG_S)
 
@@ -127,13 +101,14 @@ class Board:
         """For the client: what jobs have printed."""
         return await self._news.since(seen, patience)
 
-    async def made(self, actor_id: str) -> None:
-        """Count that the object of an actor was made."""
-        self._made[actor_id] += 1
+    async def made(self, actor_id: str, losses: int) -> None:
+        """Count that the object of an actor was made; after `losses` losses it is not made again."""
+        fate = self._fates.get(actor_id, Fate())
+        self._fates[actor_id] = fate._replace(made=fate.made + 1, losses=losses)
 
-    async def restarts(self, actor_id: str) -> int:
-        """How many times it was made again."""
-        return max(self._made[actor_id] - 1, 0)
+    async def fate(self, actor_id: str) -> Fate:
+        """What has become of an actor so far."""
+        return self._fates.get(actor_id, Fate())
 
     async def carry(self, call: bytes, packed_ticket: bytes, options: dict[str, Any]) -> Outcome | bytes:
         """Submit a task of a job, so that it does not end with whoever asks for it; what came of it."""
@@ -172,15 +147,6 @@ class Board:
         host = new_host(opening)
         self._hosts.append(host)
         return host
-
-    def _entry(self, job_id: str) -> JobEntry:
-        if (entry := self._jobs.get(job_id)) is None:
-            entry = self._jobs[job_id] = JobEntry()
-            while len(self._jobs) > KEPT_JOBS:
-                self._jobs.popitem(last=False)
-        else:
-            self._jobs.move_to_end(job_id)
-        return entry
 
 
 def open_board(name: str, welcome: Welcome, node_id: str) -> Any:

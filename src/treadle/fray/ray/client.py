@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import wait as wait_for_futures
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 from weakref import WeakSet
@@ -18,10 +17,12 @@ from treadle.fray.protocol import ActorHandle, ActorRequest, Client, JobHandle, 
 from treadle.fray.ray.actor import RayActor, callers
 from treadle.fray.ray.connection import join, leave, local_cluster
 from treadle.fray.ray.desk import ClientDesk
+from treadle.fray.ray.desks import Desks
 from treadle.fray.ray.dispatch import cluster_resources
 from treadle.fray.ray.gate import Gate
 from treadle.fray.ray.job import RayJob
 from treadle.fray.ray.remote import new_host
+from treadle.fray.requests import check_actor, check_job
 from treadle.fray.resources import ResourceConfig
 from treadle.fray.running_job import parked
 
@@ -67,9 +68,9 @@ class RayClient:
         self._open = True
         self._jobs: WeakSet[RayJob[Any]] = WeakSet()
         self._hosts: list[Any] = []
-        self._new_desk = partial(ClientDesk, environment, max_result_bytes, grace, here=self._connection.here)
-        self._desk = self._new_desk(node_id=ray.get_runtime_context().get_node_id())
-        self._keeper: ClientDesk | None = None
+        here = self._connection.here
+        self._desks = Desks(partial(ClientDesk, environment, max_result_bytes, grace, here=here))
+        self._desk = self._desks.main
         self.board, self.grace = self._desk.board, grace
         self._most = max_workers
         # A cluster that was there before may have room for more.
@@ -96,6 +97,7 @@ class RayClient:
             ArgumentError: the client was shut down, or the request can never be met.
             NotSendableError: its function cannot be pickled.
         """
+        check_job(request)
         self._check_open(f"job {request.name!r}")
         job = self._sent(request)
         self._jobs.add(job)
@@ -103,16 +105,11 @@ class RayClient:
 
     def _sent(self, request: JobRequest[Any]) -> RayJob[Any]:
         if request.detached and not self._connection.here:
-            desk = self._keeping_desk()
+            desk = self._desks.keeper()
             return desk.dispatch.send(desk.dispatch.envelope(request, keeper=desk.board))
         dispatch = self._desk.dispatch
         envelope = dispatch.envelope(request)
         return dispatch.send(envelope) if self._gate is None else dispatch.queue(envelope, self._gate)
-
-    def _keeping_desk(self) -> ClientDesk:
-        if self._keeper is None:
-            self._keeper = self._new_desk(anchor=self._desk.board)
-        return self._keeper
 
     def create_actor(self, request: ActorRequest[A]) -> ActorHandle[A]:
         """Make an actor; see `Client`. It holds what it asks for beside processors as long as it lives.
@@ -121,6 +118,7 @@ class RayClient:
             ArgumentError: the client was shut down, or the request can never be met.
             NotSendableError: `make` cannot be pickled.
         """
+        check_actor(request)
         self._check_open(f"actor {request.name!r}")
         opening = self._desk.dispatch.opening(request)
         host = new_host(opening)
@@ -155,15 +153,17 @@ class RayClient:
         for job in tuple(self._jobs):
             job.wait()
         with parked():
-            for desk in filter(None, (self._desk, self._keeper)):
-                wait_for_futures(tuple(desk.orphans))
+            self._desks.await_orphans()
         self._connection.told.remove(self._lose)
-        for desk in filter(None, (self._desk, self._keeper)):
-            desk.close()
+        self._desks.close()
         if self._is_connected():
             for each in (*self._hosts, self._desk.board):
                 ray.kill(each)
         leave(self._connection)
+
+    def __repr__(self) -> str:
+        count = self.max_workers if self._is_connected() else self._most
+        return f"RayClient(max_workers={count})"
 
     def __enter__(self) -> Self:
         return self
@@ -176,12 +176,11 @@ class RayClient:
 
     def _end_jobs(self) -> None:
         for job in tuple(self._jobs):
-            if job.desk is self._keeper:
+            if job.desk is not self._desk:
                 self._jobs.discard(job)
             else:
                 job.terminate()
-        for desk in filter(None, (self._desk, self._keeper)):
-            desk.orphans.clear()  # those of this process end with its connection
+        self._desks.abandon_orphans()
 
     def _lose(self, how: str) -> None:
         for job in tuple(self._jobs):

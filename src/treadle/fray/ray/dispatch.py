@@ -132,12 +132,11 @@ class Dispatch:
             "num_cpus": 0,  # it must not keep a processor from jobs while it is idle
             "name": host_name(self._board, ticket.job_id),
             "namespace": NAMESPACE,
-            "max_restarts": request.losses,
             "max_task_retries": 0,
         }
         if env := runtime_env(what, environment, here=self._here):
             options["runtime_env"] = env
-        return Opening(options, make, ticket)
+        return Opening(options, make, ticket, request.losses)
 
     def call(self, actor: RayActor[Any], method: str, args: Any, kwargs: Any) -> RayJob[Any]:
         """Hand over a call of an actor."""
@@ -148,7 +147,7 @@ class Dispatch:
         ancestors = (actor.actor_id, *self._ancestors)
         ticket = Ticket(self.new_id(name), self._board, ancestors, owns_cpu=False)
         ref = actor.host.call.remote(call, ticket.packed())
-        return ActorCall(ticket.job_id, self._desk, ref, actor.host)
+        return ActorCall(ticket.job_id, self._desk, ref, actor)
 
     def errand(self, envelope: Envelope, lane: str, node_id: str) -> Any:
         """The same job once more, as a task that needs no processor of its own, for another lane."""

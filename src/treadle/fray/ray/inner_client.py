@@ -19,12 +19,14 @@ from weakref import WeakSet
 
 import ray
 
+from treadle.fray.ending import cancelled
 from treadle.fray.protocol import ActorHandle, ActorRequest, JobHandle, JobRequest
 from treadle.fray.ray.actor import RayActor, callers
 from treadle.fray.ray.dispatch import Dispatch, Envelope, cluster_resources
 from treadle.fray.ray.job import RayJob
 from treadle.fray.ray.task_future import ANSWER_S
 from treadle.fray.ray.task_job import TaskJob
+from treadle.fray.requests import check_actor, check_job
 from treadle.fray.resources import ResourceConfig
 from treadle.fray.running_job import parked
 
@@ -60,10 +62,16 @@ class InnerClient:
         """False: jobs run in other processes."""
         return False
 
+    def __repr__(self) -> str:
+        return "<the client of this job, in another process>"
+
     def submit(self, request: JobRequest[T]) -> JobHandle[T]:
         """Hand over one job; see `Client`."""
+        check_job(request)
         dispatch = self._ready()
         envelope = dispatch.envelope(request, "own", self.board if request.detached else None)
+        if self._job.stopped_ones():
+            return cast("JobHandle[T]", self._refused(envelope.ticket.job_id))
         job = dispatch.send(envelope)
         with self._lock:
             self._waiting.append((job, envelope))
@@ -73,13 +81,17 @@ class InnerClient:
 
     def create_actor(self, request: ActorRequest[A]) -> ActorHandle[A]:
         """Make an actor, which lives as long as the client; see `Client`."""
+        check_actor(request)
         opening = self._ready().opening(request)
         host = self.board.open_host.remote(opening).future().result(ANSWER_S)
         return cast("ActorHandle[A]", RayActor(opening.ticket.job_id, self._job.ticket.board, host))
 
     def call(self, actor: RayActor[Any], method: str, args: Any, kwargs: Any) -> RayJob[Any]:
         """Hand over one call of an actor."""
-        job = self._ready().call(actor, method, args, kwargs)
+        dispatch = self._ready()
+        if self._job.stopped_ones():
+            return self._refused(dispatch.new_id(f"{actor.actor_id}.{method}"))
+        job = dispatch.call(actor, method, args, kwargs)
         self._jobs.add(job)
         return job
 
@@ -115,6 +127,12 @@ class InnerClient:
                 ancestors=(ticket.job_id, *ticket.ancestors),
             )
         return self._dispatch
+
+    def _refused(self, job_id: str) -> RayJob[Any]:
+        """A job that never begins, since the one here was asked to stop."""
+        job: RayJob[Any] = RayJob(job_id, self)
+        job.finish(cancelled(job_id))
+        return job
 
     @contextmanager
     def _lend(self) -> Iterator[None]:

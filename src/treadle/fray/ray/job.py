@@ -173,7 +173,7 @@ class RayJob(TaskFuture, Generic[T]):
         raise TypeError("a job is followed in the process that submitted it: send or return job.result()")
 
     def __repr__(self) -> str:
-        return f"<job {self.job_id}>"
+        return f"<job {self.job_id}: {self.status().value}>"
 
 
 def _opened(end: Outcome | BaseException | None) -> tuple[Any] | BaseException:

@@ -35,10 +35,8 @@ def is_cancelled(error: BaseException) -> bool:
     )
 
 
-def translated(what: str, error: BaseException, start: Start | None, tail: Sequence[str]) -> TreadleError:
-    """The error for whoever asks for the result. `tail` are the last lines of the log."""
-    if is_loss(error):
-        return _lost(what, error, start, tail)
+def translated(what: str, error: BaseException) -> TreadleError:
+    """The error for whoever asks for the result; for losses see `loss_error`."""
     told: TreadleError
     if isinstance(error, ray_errors.RuntimeEnvSetupError):
         told = ClusterError(f"{what}: Ray could not set up its environment: {_first_line(error)}")
@@ -56,12 +54,13 @@ def translated(what: str, error: BaseException, start: Start | None, tail: Seque
     return told
 
 
-def _lost(what: str, error: BaseException, start: Start | None, tail: Sequence[str]) -> WorkerLostError:
+def loss_error(
+    job_id: str, error: BaseException, start: Start | None, tail: Sequence[str], advice: str
+) -> WorkerLostError:
+    """The error of a job whose worker was lost; `tail` are the last lines of its log."""
     how = next(words for kind, words in _LOSSES if isinstance(error, kind))
     where = f" (process {start.pid} on node {start.node_id[:12]})" if start else ""
-    told = WorkerLostError(
-        f"{what}: its worker was lost{where}: {how}; see its log, or allow for more `losses`"
-    )
+    told = WorkerLostError(f"job {job_id}: its worker was lost{where}: {how}; see its log, {advice}")
     if tail:
         add_note(told, "the last lines of its log:\n" + "\n".join(tail))
     told.__cause__ = error

@@ -26,9 +26,9 @@ def carry(call: bytes, packed_ticket: bytes) -> Outcome | bytes:
 class Host:
     """A Ray actor that makes the object of an actor, and takes one call of it at a time, in order."""
 
-    def __init__(self, make: bytes, ticket: Ticket) -> None:
+    def __init__(self, make: bytes, ticket: Ticket, losses: int) -> None:
         self._reporter = reporter_of(ticket.board)
-        ray.get(self._reporter.board.made.remote(ticket.job_id))
+        ray.get(self._reporter.board.made.remote(ticket.job_id, losses))
         made = self._carry(make, ticket)
         self._made = made if isinstance(made, bytes) else made.packed or b""
 
@@ -48,4 +48,5 @@ class Host:
 
 def new_host(opening: Opening) -> Any:
     """Start the host of an actor; it ends with whoever calls this, or by `ray.kill`."""
-    return ray.remote(Host).options(**opening.options).remote(opening.make, opening.ticket)
+    host = ray.remote(Host).options(max_restarts=opening.losses, **opening.options)
+    return host.remote(opening.make, opening.ticket, opening.losses)

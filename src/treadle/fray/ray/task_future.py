@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Protocol
 
 import ray
 
+from treadle.errors import WorkerLostError
 from treadle.fray.ending import cancelled
 from treadle.fray.ray.callbacks import callbacks
 from treadle.fray.ray.last_words import last_words
-from treadle.fray.ray.losses import is_cancelled, is_loss, translated
+from treadle.fray.ray.losses import is_cancelled, is_loss, loss_error, translated
 from treadle.fray.ray.ticket import Lot, Outcome, Start
 
 ANSWER_S = 30.0
@@ -151,6 +152,7 @@ class TaskFuture:
     def _settle(self, lane: str, given: Outcome | bytes) -> None:
         outcome = given if isinstance(given, Outcome) else Outcome(given)
         if outcome.packed is not None:
+            self.terminated = self.terminated or outcome.stopped
             self.finish(outcome)
         else:
             self._leave(lane)
@@ -167,15 +169,17 @@ class TaskFuture:
 
     def _told(self, error: BaseException) -> BaseException:
         """The error in words of treadle; for a lost worker with the last lines of its log."""
-        what = f"job {self.job_id}"
         if not is_loss(error):
-            return translated(what, error, None, [])
+            return translated(f"job {self.job_id}", error)
         start: Start | None = self.ask("where", self.job_id, otherwise=None)
         if (found := last_words(self.job_id, start)) is not None:
             start = found.start
             if found.pieces:
                 self.desk.board.report_output.remote(Lot(self.job_id, LAST_LOT, found.pieces, ()))
-        return translated(what, error, start, self.ask("tail", self.job_id, 20, 0, otherwise=[]))
+        return self._lost(error, start, self.ask("tail", self.job_id, 20, 0, otherwise=[]))
+
+    def _lost(self, error: BaseException, start: Start | None, tail: Sequence[str]) -> WorkerLostError:
+        return loss_error(self.job_id, error, start, tail, "or allow for more `losses`")
 
     def _leave(self, lane: str) -> None:
         with changed:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from treadle.fray.parcel import carry_out, pack_call
+from treadle.fray.ending import cancelled
+from treadle.fray.parcel import carry_out, pack_error, returned
 from treadle.fray.ray.reporter import Reporter
 from treadle.fray.ray.ticket import Outcome, Ticket
 
@@ -74,8 +73,8 @@ class TaskJob(Ancestor):
 
     def carry_out(self, call: bytes, client: Any) -> Outcome | bytes:
         """Make the call, unless this job, or one above it, was asked to stop; what came of it."""
-        if stopped := self.stopped_ones():
-            call = pack_call("stopped", partial(_refuse, *stopped))
+        if self.stopped_ones():
+            return Outcome(pack_error(cancelled(self.job_id), traced=False), stopped=True)
         self.reporter.begin(self)
         try:
             with _inside(self.ticket.working_dir):
@@ -83,7 +82,8 @@ class TaskJob(Ancestor):
         finally:
             self._in_body = False
             lots = self.reporter.end()
-        return Outcome(packed, lots) if lots else packed
+        stopped = not returned(packed) and bool(self.stopped_ones())
+        return Outcome(packed, lots, stopped) if lots or stopped else packed
 
     def _body(self) -> TaskJob:
         self._in_body = True
@@ -96,10 +96,6 @@ class TaskJob(Ancestor):
         self._interrupted = True
         if self._in_body:
             raise KeyboardInterrupt
-
-
-def _refuse(*stopped: str) -> None:
-    raise CancelledError(f"terminated: {', '.join(stopped)}")
 
 
 def _inside(folder: str | None) -> AbstractContextManager[None]:

@@ -42,11 +42,23 @@ class Ticket(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """An actor that is to be made: the options of its host, the packed call of `make`, and its ticket."""
+    """An actor that is to be made: the options of its host, the packed call of `make`, and its ticket.
+
+    When it is lost it is made again, up to `losses` times.
+    """
 
     options: dict[str, Any]
     make: Any
     ticket: Ticket
+    losses: int
+
+
+class Fate(NamedTuple):
+    """What has become of an actor: how often it was made and may be lost, and whether it was stopped."""
+
+    made: int = 0
+    losses: int = 0
+    stopped: bool = False
 
 
 class Call(NamedTuple):
@@ -78,12 +90,14 @@ hosted: list[Any] = []
 class Outcome(NamedTuple):
     """What came of a try: the packed outcome, and how many lots of its output went to the board.
 
-    `packed` is None when another task has claimed the job. Of a job that has printed nothing the packed
-    outcome alone is sent, since Ray passes bytes on as they are.
+    `packed` is None when another task has claimed the job. `stopped`: the job, or one above it, was asked to
+    stop, and it has not returned. Of a job that has printed nothing and was not stopped the packed outcome
+    alone is sent, since Ray passes bytes on as they are.
     """
 
     packed: bytes | None
     lots: int = 0
+    stopped: bool = False
 
 
 class Start(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Feed(Generic[T]):
+class Notices(Generic[T]):
     """Keeps the latest `kept` items. For one event loop."""
 
     def __init__(self, kept: int) -> None:
