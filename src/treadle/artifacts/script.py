@@ -60,9 +60,9 @@ def script_here() -> Script:
 
 
 def work_for(script: Script) -> None:
-    """From now on `__main__` means that script in this process, which is not the one that runs it."""
+    """From now on `__main__` means that script in this process, unless this is the one that runs it."""
     global _received, _classes
-    if script != _received:
+    if script != script_here():
         _classes = {name: kind for name, data in script.classes.items() if (kind := _loaded(name, data))}
         _received = script
 

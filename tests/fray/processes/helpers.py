@@ -48,8 +48,26 @@ def gone(pid: int) -> bool:
 
 
 def children() -> list[psutil.Process]:
-    """The processes below this one, those that have ended and were not reaped among them."""
-    return list(psutil.Process().children(recursive=True))
+    """The workers of this process and what is below them, with those that have ended and were not reaped.
+
+    A Ray cluster that other tests of the session share is not ours.
+    """
+    ours = [each for each in psutil.Process().children() if not _is_of_ray(each)]
+    return [each for child in ours for each in (child, *_below(child))]
+
+
+def _is_of_ray(process: psutil.Process) -> bool:
+    try:
+        return process.name().startswith("ray") or "/ray/" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _below(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return list(process.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
 
 
 def open_files() -> int:
@@ -58,8 +76,8 @@ def open_files() -> int:
 
 
 def treadle_threads() -> list[str]:
-    """The names of the threads of clients."""
-    return [each.name for each in threading.enumerate() if each.name.startswith("treadle")]
+    """The names of the threads of clients of this kind."""
+    return [each.name for each in threading.enumerate() if each.name in ("treadle-job", "treadle-workers")]
 
 
 class Driver:

@@ -61,7 +61,7 @@ def test_nothing_is_left_of_a_client() -> None:
         assert [job.result(LIMIT_S) for job in jobs] == list(range(50))
     assert not children()
     wait_until(lambda: not treadle_threads())
-    assert open_files() == files
+    wait_until(lambda: open_files() <= files)
 
 
 def test_files_do_not_grow_with_jobs() -> None:
@@ -73,7 +73,7 @@ def test_files_do_not_grow_with_jobs() -> None:
             assert [job.result(LIMIT_S) for job in jobs] == list(range(100))
         assert client.submit(JobRequest("fan out", partial(fan_out, 200))).result(LIMIT_S) == 19900
         # Idle ones beyond the number of places were ended, so these are no more than before.
-        assert open_files() <= before
+        wait_until(lambda: open_files() <= before)
         assert client.submit(JobRequest("files", files_here)).result(LIMIT_S) < 20
 
 
@@ -85,7 +85,7 @@ def test_nothing_is_left_of_killed_workers() -> None:
             with pytest.raises(WorkerLostError):
                 job.result(LIMIT_S)
         assert not children()
-        assert open_files() == files
+        wait_until(lambda: open_files() <= files)
         assert client.submit(JobRequest("abs", partial(abs, -1))).result(LIMIT_S) == 1
 
 
@@ -95,10 +95,10 @@ def test_idle_workers_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None
     with ProcessClient(2) as client:
         jobs = [client.submit(JobRequest("abs", partial(abs, -n))) for n in range(4)]
         assert [job.result(LIMIT_S) for job in jobs] == [0, 1, 2, 3]
-        wait_until(lambda: not children() and open_files() == files)
+        wait_until(lambda: not children() and open_files() <= files)
         wait_until(lambda: "treadle-workers" not in treadle_threads())
         assert client.submit(JobRequest("abs", partial(abs, -1))).result(LIMIT_S) == 1
-        wait_until(lambda: not children() and open_files() == files)
+        wait_until(lambda: not children() and open_files() <= files)
 
 
 def test_a_worker_keeps_nothing_of_a_job(client: ProcessClient) -> None:
@@ -121,8 +121,9 @@ def test_large_things_go_through(client: ProcessClient) -> None:
 
 
 def test_threads_do_not_grow() -> None:
+    before = threading.active_count()
     with ProcessClient(2) as client:
         for _ in range(200):
             client.submit(JobRequest("abs", partial(abs, -1))).result(LIMIT_S)
         assert len(treadle_threads()) <= 4
-    assert threading.active_count() < 50
+        assert threading.active_count() <= before + 4

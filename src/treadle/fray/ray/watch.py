@@ -90,5 +90,9 @@ def _call_head(address: str) -> socket.socket:
 
 def _call_raylet(path: str) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
-    line.connect(path)
+    try:
+        line.connect(path)
+    except OSError:
+        line.close()
+        raise
     return line
