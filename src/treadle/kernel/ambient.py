@@ -1,7 +1,4 @@
-"""A value that holds for a block of code and for the work started in it.
-
-Never on a hot path: there the value is an argument.
-"""
+"""A value that holds for a block of code and for the work started in it; on a hot path it is an argument."""
 
 from __future__ import annotations
 
