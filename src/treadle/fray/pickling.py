@@ -49,7 +49,7 @@ _NOWHERE = "<dynamic-code>"  # what cloudpickle puts in place of the file
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class TracedPickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Keeps where code is from, so that tracebacks of other processes show the lines."""
 
     dispatch_table: ClassVar[ChainMap[Any, Any]] = ChainMap(
@@ -59,7 +59,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 def _dumped(value: Any) -> bytes:
     with io.BytesIO() as file:
-        _Pickler(file).dump(value)
+        TracedPickler(file).dump(value)
         return file.getvalue()
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from types import CodeType
 from typing import Any, NoReturn
-
-import cloudpickle
 
 from treadle.errors import StepError
 from treadle.execution.identity import Attributes
 from treadle.execution.step_spec import StepSpec
+from treadle.fray.pickling import TracedPickler
 
 _put = object.__setattr__
 _DEP = ("name", "hash_id", "output_path_prefix", "output_path", "id", "version")
@@ -28,7 +26,7 @@ _NO_CONFIG = '{"dict":[]}'
 _FIELDS = tuple(each.name for each in fields(StepSpec))
 
 
-class SendingPickler(cloudpickle.Pickler):  # type: ignore[misc]
+class SendingPickler(TracedPickler):
     """Pickles what belongs to `step`. Where its dependencies are met, they are sent as where they lie."""
 
     def __init__(self, file: io.IOBase | Any) -> None:
@@ -44,8 +42,6 @@ class SendingPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, value: Any) -> Any:
         """See `pickle.Pickler.reducer_override`."""
-        if type(value) is CodeType:
-            return _located, (*self.dispatch_table[CodeType](value), value.co_filename)
         if type(value) is not StepSpec:
             return super().reducer_override(value)
         if value is self._step:
@@ -53,11 +49,6 @@ class SendingPickler(cloudpickle.Pickler):  # type: ignore[misc]
         if id(value) in self._deps:
             return _restored_dep, (_values(value, _KNOWN),)
         return NotImplemented
-
-
-def _located(make: Callable[..., CodeType], parts: tuple[Any, ...], file: str) -> CodeType:
-    """A code with its file, which cloudpickle leaves out: tracebacks name it, and show its lines."""
-    return make(*parts).replace(co_filename=file)
 
 
 def sent_with(step: StepSpec, value: object) -> bytes:
