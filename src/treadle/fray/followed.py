@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from treadle.fray.protocol import JobHandle, JobStatus
-from treadle.fray.running_job import parked
+from treadle.fray.running_job import announce_stop, parked
 from treadle.fray.waiting import await_end
 
 T = TypeVar("T")
@@ -67,6 +67,13 @@ class FollowedJob(Generic[T]):
         # Whoever ends the job holds it, so the reference is good by then.
         this = weakref.ref(self)
         self.future.add_done_callback(lambda _: callback(cast("JobHandle[Any]", this())))
+
+    def terminate(self) -> None:
+        """Keep it from beginning, or ask it, and the jobs that it has submitted, to stop."""
+        if not self.future.done():
+            self.terminated = True
+            self.future.cancel()
+            announce_stop()
 
     def _has_succeeded(self) -> bool:
         """Of a job that has ended: whether it has returned."""

@@ -20,7 +20,6 @@ from treadle.fray.layers import layer_streams, peel_streams
 from treadle.fray.protocol import Client
 from treadle.fray.running_job import (
     RunningJob,
-    announce_stop,
     asked_to_stop,
     running,
     running_job,
@@ -86,13 +85,6 @@ class ThreadJob(FollowedJob[T]):
         """The last lines of what the body printed; see `JobHandle`."""
         check_count("max_lines", max_lines)
         return [] if self._log is None else self._log.tail(max_lines)
-
-    def terminate(self) -> None:
-        """Keep the job from starting, or ask it, and the jobs it submitted, to stop."""
-        if not self.future.done():
-            self.terminated = True
-            self.future.cancel()
-            announce_stop()
 
     def run(self) -> None:
         """Carry the job out in the calling thread, unless it, or a job above it, was asked to stop."""

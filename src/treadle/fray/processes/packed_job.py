@@ -31,10 +31,6 @@ class PackedJob(FollowedJob[T]):
         """The last lines that the job has printed so far; see `JobHandle`."""
         raise NotImplementedError
 
-    def terminate(self) -> None:
-        """End the job and those that it has submitted; see `JobHandle`."""
-        raise NotImplementedError
-
     def end(self, outcome: Data) -> None:
         """The job has ended like this; it must be running."""
         self._packed_outcome = outcome

@@ -17,7 +17,7 @@ from treadle.fray.processes.packed_job import PackedJob
 from treadle.fray.processes.relay import Relay
 from treadle.fray.processes.setting import Setting
 from treadle.fray.protocol import JobStatus
-from treadle.fray.running_job import RunningJob, announce_stop, asked_to_stop
+from treadle.fray.running_job import RunningJob, asked_to_stop
 from treadle.fray.thread_job import ThreadJob
 
 T = TypeVar("T")
@@ -74,13 +74,6 @@ class ProcessJob(PackedJob[T]):
         """The last lines that the job has printed so far; see `JobHandle`."""
         check_count("max_lines", max_lines)
         return [] if self._log is None else self._log.tail(max_lines)
-
-    def terminate(self) -> None:
-        """End the job and those that it has submitted; see `JobHandle`."""
-        if not self.future.done():
-            self.terminated = True
-            self.future.cancel()
-            announce_stop()
 
     def parked(self) -> AbstractContextManager[None]:
         """Of no use here: the job runs in another process, and parks there."""
