@@ -1,10 +1,12 @@
 # Everything here works on a fresh machine that has Python 3.11 or newer, git and make.
 #   make demo      set up, run the main job, print where the report is
 #   make test      set up, check style, types and imports, run the tests
+#   make servers   install the servers that some tests start (Debian or Ubuntu, as root); without them these are skipped
 #   make test-all  the same with the slow tests: killed processes, whole demos, a browser
 #   make format    fix formatting and lint
 #   make bench     run the benchmarks
 #   make bench-dag what a step costs, beside the peers; writes docs/benchmarks.md; ten minutes
+#   make bench-data  what rows cost, beside the peers; writes docs/benchmarks.md; half an hour
 #   make clean     remove .venv, .venv-peers and .treadle
 
 PYTHON ?= python3
@@ -15,10 +17,16 @@ PINNED := --constraint constraints.txt
 # uv is faster and can choose the CPU build of torch. Plain pip is the fallback when uv is missing or fails.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python --torch-backend cpu $(1) || )$(PIP) install --quiet $(1)
 
-.PHONY: demo test test-all check bench bench-dag format clean
+.PHONY: demo servers test test-all check bench bench-dag bench-data format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/treadle demo
+
+# postgresql-common would start a server of its own; the tests start theirs.
+servers:
+	mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql prometheus prometheus-pushgateway
 
 test: check
 	$(BIN)/pytest -m "not slow"
@@ -39,6 +47,9 @@ bench: $(VENV)/dev.stamp
 
 bench-dag: $(VENV)/dev.stamp .venv-peers/stamp
 	$(BIN)/python -m bench.dag --markdown
+
+bench-data: $(VENV)/dev.stamp .venv-peers/stamp
+	$(BIN)/python -m bench.data --markdown
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format

@@ -35,6 +35,16 @@ def s3() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a database on a PostgreSQL server of this machine, started for the tests."""
+    # Here: few tests need it.
+    from tests.db.server import running_server
+
+    with running_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
     """A Ray cluster of this machine, which all later clients of the session join.
 

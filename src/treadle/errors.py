@@ -7,6 +7,7 @@
     │   ├── DriftError              done steps whose recipe or code has changed, where that is refused
     │   ├── UnknownNameError        also a KeyError: the name is not among the known ones
     │   ├── ArgumentError           also a ValueError: an argument or a setting out of range
+    │   │   └── MissingColumnError  rows lack a column that is needed
     │   ├── ManifestError           every problem of a manifest, each with its place
     │   ├── IdentityError           also a TypeError: a config that has no canonical form
     │   ├── NotSendableError        also a TypeError: what cannot be sent to another process
@@ -26,6 +27,7 @@
     │   └── AccountError            rows in are not rows out + filtered + rejected
     ├── ArtifactError               a record or an artifact that is corrupt, missing or of a newer format
     │   └── LedgerError             the ledger of a store that cannot be read or written
+    ├── DatabaseError               also a ConnectionError: a database that cannot be reached, or refused
     ├── ClusterError                also a ConnectionError: a cluster that cannot be reached, or was lost
     └── EngineError                 also a RuntimeError: a forward pass or a resource broke its contract
 
@@ -90,6 +92,18 @@ class DriftError(UsageError):
 
 class ArgumentError(UsageError, ValueError):
     """An argument or a setting that is out of range or of the wrong kind."""
+
+
+class MissingColumnError(ArgumentError):
+    """Rows lack a column that a transform needs; `known` are those that they have."""
+
+    def __init__(self, column: str, known: Iterable[str]) -> None:
+        self.column = column
+        self.known = tuple(known)
+        super().__init__(f"expected a column {column!r}, found the columns {', '.join(self.known) or 'none'}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.column, self.known)
 
 
 class UnknownNameError(UsageError, KeyError):
@@ -313,16 +327,26 @@ class RunError(TreadleError):
 
 
 class BadRowError(RunError):
-    """A row that cannot be used. `line` counts from 1."""
+    """A row that cannot be used.
 
-    def __init__(self, source: str, line: int, reason: str) -> None:
+    `line` counts from 1, and is 0 when the whole file cannot be used. `offset` is the byte where the row
+    begins, None where that means nothing. `kind` is a short stable name for the reason.
+    """
+
+    def __init__(
+        self, source: str, line: int, reason: str, offset: int | None = None, kind: str = "rejected"
+    ) -> None:
         self.source = source
         self.line = line
         self.reason = reason
-        super().__init__(f"{source}:{line}: {reason}")
+        self.offset = offset
+        self.kind = kind
+        place = f"{source}:{line}" if line else source
+        at = "" if offset is None else f"at byte {offset}, "
+        super().__init__(f"{place}: {reason} ({at}{kind})")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.source, self.line, self.reason)
+        return type(self), (self.source, self.line, self.reason, self.offset, self.kind)
 
 
 class AccountError(RunError):
@@ -339,6 +363,19 @@ class LedgerError(ArtifactError):
 
 class ClusterError(TreadleError, ConnectionError):
     """A cluster that cannot be reached, or whose connection was lost."""
+
+
+class DatabaseError(TreadleError, ConnectionError):
+    """A database cannot be reached, or refused a statement. `url` has no password."""
+
+    def __init__(self, url: str, statement: str, reason: str) -> None:
+        self.url = url
+        self.statement = statement
+        self.reason = reason
+        super().__init__(f"{url}: {statement}: {reason}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.url, self.statement, self.reason)
 
 
 class EngineError(TreadleError, RuntimeError):
