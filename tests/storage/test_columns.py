@@ -3,12 +3,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.storage.columns import Columns
+from treadle.storage.grid import grid_of
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
@@ -94,6 +96,49 @@ def test_a_column_of_nulls_stays_open() -> None:
 def test_an_integer_in_a_column_of_fractions_must_be_exact(value: int, fits: bool) -> None:
     _, misfits = Columns().fit([{"a": 0.5}, {"a": value}])
     assert bool(misfits) is not fits
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({1}, "column a: a Python set has no JSON form: {1}"),
+        ([b"x"], "column a[]: a Python bytes has no JSON form: b'x'"),
+        (np.int64(3), "column a: a Python int64 has no JSON form: np.int64(3); .item() gives one that has"),
+        ({"b": (1,)}, "column a.b: a Python tuple has no JSON form: (1,)"),
+    ],
+)
+def test_a_value_that_json_does_not_have_is_a_misfit(value: object, reason: str) -> None:
+    """Functions of users give such; the row is named, and the values beside it are not lost."""
+    batch, misfits = Columns().fit([{"a": value}, {"a": None}])
+    assert [(each.index, each.kind, each.reason) for each in misfits] == [(0, "wrong-type", reason)]
+    assert batch.num_rows == 1
+
+
+@given(batches)
+def test_what_settled_columns_say_is_what_a_check_would_find(batches: list[list[dict[str, Any]]]) -> None:
+    """The quick look may be wrong only in saying no."""
+    columns = Columns()
+    for rows in batches:
+        grid, before = grid_of(rows), columns.schema
+        settled = columns.settled(grid)
+        assert not (columns.check(rows, grid).misfits and settled)
+        assert not settled or columns.schema == before
+
+
+def test_columns_that_are_known_before_the_first_row_are_kept() -> None:
+    columns = Columns(schema=Columns().fit([{"a": "x", "b": 1}])[0].schema)
+    batch, misfits = columns.fit([{"b": 1}, {"a": 2, "b": 2}])
+    assert batch.to_pylist() == [{"a": None, "b": 1}]
+    assert [each.index for each in misfits] == [1]
+
+
+@pytest.mark.parametrize(("kind", "value"), [("string", "x"), ("int64", 1), ("float64", 0.5), ("bool", True)])
+def test_a_declared_type_stands_before_any_value(kind: str, value: object) -> None:
+    """Even if the first rows have another type, or only nulls."""
+    columns = Columns(types={"a": kind})
+    batch, misfits = columns.fit([{"a": None}, {"a": []}, {"a": value}])
+    assert [each.index for each in misfits] == [1]
+    assert batch.column("a").to_pylist() == [None, value]
 
 
 def test_declared_columns_are_the_only_ones_and_keep_their_order() -> None:

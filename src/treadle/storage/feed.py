@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-import fsspec
 import pyarrow as pa
-from fsspec.spec import AbstractFileSystem
 
 from treadle.errors import ArgumentError, ArtifactError, BadRowError
+from treadle.storage.compression import codec_of, without_codec
 from treadle.storage.dataset import Dataset, RowBatch, WorkUnit
 from treadle.storage.formats.backends import read_backend_for
-from treadle.storage.output_manifest import MANIFEST_NAME, read_output_manifest
+from treadle.storage.formats.format import ReadBackend
+from treadle.storage.http_client import file_part
+from treadle.storage.listing import SourceFile, list_files
 from treadle.storage.schema import conform, widen
 
 
 def list_units(dataset: Dataset) -> tuple[WorkUnit, ...]:
-    """One unit a file, sorted by path. A committed output without files has no units.
+    """The units of a dataset: its files sorted by path, those of a committed output as its manifest has them.
 
-    Raises ArgumentError when nothing matches the path, or a committed output has another backend;
-    ArtifactError when a committed output does not have exactly the files, by name and size, of its manifest.
+    A file without compression that is larger than `split_bytes` gives several units where its format can be
+    read in parts, and its server gives parts. A committed output without files has no units.
+
+    Raises:
+        ArgumentError: nothing matches the path, it cannot be read, an output there is not yet committed or
+            has another format, or `split_bytes` is less than 1.
+        ArtifactError: a committed output does not have exactly the files, by name and size, of its manifest.
+        OSError: the storage cannot be reached.
     """
-    suffixes = read_backend_for(dataset.backend).suffixes
-    system, path = _located(dataset)
-    sizes = _sizes(system, path, suffixes)
-    committed = system.isdir(path) and system.exists(f"{path}/{MANIFEST_NAME}")
-    if committed:
-        _check_committed(dataset, sizes)
-    elif not sizes:
-        wanted = f"a file, a glob, or a folder with files named *{', *'.join(suffixes)}"
-        raise ArgumentError(f"no {dataset.backend} file at {dataset.path}; expected {wanted}")
-    return tuple(_unit(index, name, sizes[name], dataset, system) for index, name in enumerate(sorted(sizes)))
+    backend = read_backend_for(dataset.backend)
+    if backend.list_units is not None:
+        return backend.list_units(dataset)
+    if dataset.split_bytes is not None and dataset.split_bytes < 1:
+        raise ArgumentError(f"split_bytes: expected at least 1, got {dataset.split_bytes}")
+    files = list_files(dataset, backend.suffixes)
+    parts = [part for at, file in enumerate(files) for part in _parts(dataset, at, file, backend)]
+    # The number in front is that of the unit among all, so that names sort as the units do.
+    return tuple(replace(part, id=f"{at:05d}-{part.id}", index=at) for at, part in enumerate(parts))
 
 
 def read_batches(dataset: Dataset, unit: WorkUnit, batch_rows: int = 1024) -> Iterator[RowBatch]:
     """The rows of a unit in order, at most `batch_rows` at a time. Memory does not grow with the file.
 
     Bad rows are reported in the batches, not raised; see the formats for what is bad. A file without rows
-    gives no batch, or an empty one. Raises FileNotFoundError when the file is gone, ArtifactError for a
-    missing column of a parquet file, ArgumentError when `batch_rows` < 1.
+    gives no batch, or an empty one. Raises FileNotFoundError when the file is gone, another OSError when its
+    storage fails, ArgumentError when `batch_rows` < 1.
     """
     if batch_rows < 1:
         raise ArgumentError(f"batch_rows: expected at least 1, got {batch_rows}")
@@ -61,70 +67,37 @@ def read_table(dataset: Dataset) -> pa.Table:
         raise ArtifactError(f"{dataset.path}: its files do not go together: {error}") from error
 
 
-def _located(dataset: Dataset) -> tuple[AbstractFileSystem, str]:
-    """The file system and the path on it. Raises ArgumentError for one that cannot be used here."""
-    try:
-        system, path = fsspec.core.url_to_fs(dataset.path)
-    except (ImportError, ValueError) as error:  # a package it needs is missing, or nobody knows the scheme
-        raise ArgumentError(f"cannot read {dataset.path}: {error}") from error
-    return system, path
-
-
 def _all_batches(dataset: Dataset) -> Iterator[RowBatch]:
     for unit in list_units(dataset):
         for batch in read_batches(dataset, unit):
             for bad in batch.bad[:1]:
-                raise BadRowError(bad.source, bad.line, bad.reason)
+                raise BadRowError(bad.source, bad.line, bad.reason, bad.offset, bad.kind)
             yield batch
 
 
-def _unit(index: int, path: str, size: int, dataset: Dataset, system: AbstractFileSystem) -> WorkUnit:
-    source = system.unstrip_protocol(path) if "://" in dataset.path else path
-    return WorkUnit(f"{index:05d}-{_stem(path)}", index, source, size)
+def _parts(dataset: Dataset, index: int, file: SourceFile, backend: ReadBackend) -> Sequence[WorkUnit]:
+    """The file in parts, or as it is; the number of each unit is put before its name later."""
+    stem = _stem(file.source)
+    identity = f"{file.source} {file.bytes} {file.version}" if file.version else ""
+    whole = WorkUnit(stem, index, file.source, file.bytes, identity)
+    limit = dataset.split_bytes
+    if backend.split is None or limit is None or file.bytes <= limit:
+        return (whole,)
+    can_be_cut = file.parts and codec_of(file.source) == "none"
+    parts = backend.split(dataset, whole) if can_be_cut else ()
+    if len(parts) < 2:
+        return (whole,)
+    return [
+        replace(
+            whole,
+            id=f"{stem}@{part.first}",
+            bytes=part.bytes,
+            identity=identity and f"{identity} {part.first}-{part.end}",
+            part=(part.first, part.end),
+        )
+        for part in parts
+    ]
 
 
-def _sizes(system: AbstractFileSystem, path: str, suffixes: tuple[str, ...]) -> dict[str, int]:
-    """Path -> bytes of each file of a dataset."""
-    if system.isdir(path):
-        listing = system.ls(path, detail=True)
-        return {each["name"]: each["size"] for each in listing if _is_data(each, suffixes)}
-    # An existing name is that file, even if it contains pattern characters.
-    listing = [system.info(path)] if system.exists(path) else system.glob(path, detail=True).values()
-    return {each["name"]: each["size"] for each in listing if each["type"] == "file"}
-
-
-def _is_data(info: Mapping[str, Any], suffixes: tuple[str, ...]) -> bool:
-    name = _file_name(info["name"])
-    if info["type"] == "directory" or not name.endswith(suffixes) or name.startswith((".", "_")):
-        return False
-    if info["type"] != "file":
-        # Skipping a link whose file is gone would lose its rows silently.
-        raise ArgumentError(f"{info['name']}: expected a file, found a link to nothing, a pipe or a device")
-    return True
-
-
-def _check_committed(dataset: Dataset, sizes: Mapping[str, int]) -> None:
-    """Compare what lies in an output folder with its manifest."""
-    manifest = read_output_manifest(dataset.path)
-    if manifest.backend != dataset.backend:
-        raise ArgumentError(f"{dataset.path}: expected {dataset.backend} files, it holds {manifest.backend}")
-    expected = {each.name: each.bytes for each in manifest.files}
-    found = {_file_name(path): size for path, size in sizes.items()}
-    for name in sorted(expected | found):
-        if expected.get(name) != found.get(name):
-            raise ArtifactError(
-                f"{dataset.path}: {name}: expected {_in_bytes(expected.get(name))} by {MANIFEST_NAME}, "
-                f"found {_in_bytes(found.get(name))}; remove the output and run again the step that makes it"
-            )
-
-
-def _in_bytes(size: int | None) -> str:
-    return "no file" if size is None else f"{size:,} bytes"
-
-
-def _file_name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
-
-
-def _stem(path: str) -> str:
-    return _file_name(path).removesuffix(".gz").rsplit(".", 1)[0]
+def _stem(source: str) -> str:
+    return without_codec(file_part(source).rsplit("/", 1)[-1]).rsplit(".", 1)[0]

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from treadle.errors import UnknownNameError
-from treadle.storage.dataset import Dataset, RowBatch, WorkUnit
+from treadle.storage.dataset import Dataset, OutputSpec, RowBatch, Rows, WorkUnit
+
+
+class Part(NamedTuple):
+    """A part of a file: the first and the end of its bytes, row groups or batches, and its size in bytes."""
+
+    first: int
+    end: int
+    bytes: int
 
 
 class PartWriter(Protocol):
     """One open part file. The same writes give the same bytes."""
 
-    def write(self, rows: pa.Table) -> None:
-        """Append rows. A schema that only widens the one so far (see `RowBatch`) is accepted."""
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all that was written so far."""
+
+    def write(self, rows: Rows) -> None:
+        """Append rows. A schema that only widens the one so far (see `RowBatch`) is accepted.
+
+        Raises ValueError (pa.ArrowException may be one) naming the column when the format cannot hold them.
+        """
 
     def close(self) -> None:
         """Finish the file: after this it is whole and synced to disk."""
@@ -31,10 +46,14 @@ class ReadBackend:
     """How a unit is read.
 
     `read(dataset, unit, batch_rows)` streams it; `suffixes` tell which files of a folder are of the format.
+    `split(dataset, unit)` cuts a whole file that is larger than `dataset.split_bytes`; fewer than two parts
+    leave it whole. A format without files, such as a database, lists its own units by `list_units`.
     """
 
     suffixes: tuple[str, ...]
     read: Callable[[Dataset, WorkUnit, int], Iterator[RowBatch]]
+    split: Callable[[Dataset, WorkUnit], Sequence[Part]] | None = None
+    list_units: Callable[[Dataset], tuple[WorkUnit, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,12 +61,18 @@ class WriteBackend:
     """How part files are written.
 
     `codecs` maps a compression to (file suffix, codec of the format), `unwritable(schema)` says why rows
-    of that schema cannot be written (None: they can), `open(path, codec)` starts a part file.
+    of that schema cannot be written (None: they can), `open(path, codec)` starts a part file; a format whose
+    writer has options gives `open_with(path, codec, options)` instead, which `open_part` prefers.
+    `load(spec, files)` brings the finished part files, in order, into a database; `check(spec)` says, before
+    any work, whether it will be able to.
     """
 
     codecs: Mapping[str | None, tuple[str, str]]
     unwritable: Callable[[pa.Schema], str | None]
     open: Callable[[Path, str], PartWriter]
+    open_with: Callable[[Path, str, Mapping[str, object]], PartWriter] | None = None
+    load: Callable[[OutputSpec, Sequence[Path]], None] | None = None
+    check: Callable[[OutputSpec], None] | None = None
 
     def codec(self, compression: str | None) -> tuple[str, str]:
         """The (file suffix, codec) of a compression; UnknownNameError lists the known ones."""
@@ -55,11 +80,23 @@ class WriteBackend:
             raise UnknownNameError("compression", compression, [name for name in self.codecs if name])
         return self.codecs[compression]
 
+    def open_part(self, path: Path, spec: OutputSpec) -> PartWriter:
+        """Start a part file with the compression and the options of `spec`."""
+        codec = self.codec(spec.compression)[1]
+        if self.open_with is not None:
+            return self.open_with(path, codec, spec.options)
+        return self.open(path, codec)
+
 
 @dataclass(frozen=True)
 class Format:
-    """A name that a dataset can give as its backend."""
+    """A name that a dataset or an output can give as its backend.
+
+    `writer` is None for a format that is only read. `options` is a frozen dataclass whose fields are the
+    options of the format, None when it has none.
+    """
 
     name: str
     reader: ReadBackend
-    writer: WriteBackend
+    writer: WriteBackend | None = None
+    options: type | None = None

@@ -1,4 +1,4 @@
-"""The jsonl format: one JSON object a line, plain or gzip.
+"""The jsonl format: one JSON object a line, plain, gzip or zstd.
 
 Reading: lines -> parsed rows -> rows that fit the unit's columns. Each of the three can refuse a row, and
 only that row. Writing: null is written as null, keys in column order, gzip without a time or a name, so
@@ -7,118 +7,111 @@ the same rows give the same bytes.
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from treadle.storage.atomic import abandon_file, finish_file
 from treadle.storage.columns import Columns
-from treadle.storage.dataset import RAW_CHARACTERS, BadRow, Dataset, RowBatch, WorkUnit
+from treadle.storage.compression import OutputStream
+from treadle.storage.dataset import RAW_BYTES, BadRow, Dataset, Record, RowBatch, Rows, WorkUnit
+from treadle.storage.formats.byte_parts import split_bytes
 from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
-from treadle.storage.json_line import BadLineError, Row, parse_line
-from treadle.storage.lines import Line, read_lines
+from treadle.storage.formats.json_rows import dump_rows
+from treadle.storage.grid import Grid, grid_of
+from treadle.storage.json_lines import parse_lines
+from treadle.storage.lines import Lines, read_lines
+from treadle.storage.schema import conform, widen
 
-BATCH_BYTES = 64 * 2**20
-"""A batch ends early at this much text, so that memory does not grow with the length of rows."""
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_WRITE_ROWS = 1024
 
 
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
-    """The rows of a file, good and bad ones, `batch_rows` at a time; no batch for a file without rows."""
-    columns = Columns(dataset.columns)
-    for lines in _groups(read_lines(unit.source), batch_rows):
-        yield _batch(unit.source, lines, columns)
+    """The rows of a unit, good and bad ones, `batch_rows` at a time; no batch for a file without rows."""
+    columns = Columns(dataset.columns, dataset.types, dataset.missing)
+    for lines in read_lines(unit.source, batch_rows, unit.part):
+        batch = _batch(unit.source, lines, columns)
+        if batch.num_rows or batch.bad:
+            yield batch
 
 
-def _groups(lines: Iterable[Line], batch_rows: int) -> Iterator[list[Line]]:
-    group: list[Line] = []
-    size = 0
-    for line in lines:
-        if line.blank:
-            continue
-        group.append(line)
-        size += len(line.raw)
-        if len(group) >= batch_rows or size >= BATCH_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+def _batch(source: str, lines: Lines, columns: Columns) -> RowBatch:
+    bad: dict[int, tuple[str, str]] = {}
+    whole = lines.raws
+    if lines.broken is not None:
+        whole = whole[:-1]
+        bad[len(whole)] = lines.broken
+    parsed = parse_lines(whole)
+    checked = columns.check(parsed.rows, parsed.grid)
+    bad |= {at: (flaw.kind, str(flaw)) for at, flaw in parsed.flaws.items()}
+    lost = {parsed.places[each.index]: (each.kind, each.reason) for each in checked.misfits}
+    kept = [at for at in parsed.places if at not in lost] if lost else parsed.places
+    bad |= lost
+    found = tuple(_bad_row(source, lines, at, *bad[at]) for at in sorted(bad))
+    return RowBatch(lines.numbers_at(kept), source, found, given=checked.records, schema=columns.schema)
 
 
-def _batch(source: str, lines: list[Line], columns: Columns) -> RowBatch:
-    parsed: list[tuple[Line, Row]] = []
-    bad: list[BadRow] = []
-    for line in lines:
-        try:
-            parsed.append((line, _parse(line)))
-        except BadLineError as error:
-            bad.append(_bad_row(source, line, str(error)))
-    batch, misfits = columns.fit([row for _, row in parsed])
-    bad += [_bad_row(source, parsed[each.index][0], each.reason) for each in misfits]
-    lost = {each.index for each in misfits}
-    kept = tuple(line.number for index, (line, _) in enumerate(parsed) if index not in lost)
-    return RowBatch(batch, kept, source, tuple(sorted(bad, key=lambda each: each.line)))
-
-
-def _parse(line: Line) -> Row:
-    if line.broken is not None:
-        raise BadLineError(line.broken)
-    return parse_line(line.raw)
-
-
-def _bad_row(source: str, line: Line, reason: str) -> BadRow:
-    # Four bytes a character at most, and the last one may be cut; bytes that are no UTF-8 become \xNN.
-    text = line.raw[: 4 * RAW_CHARACTERS + 3].decode("utf-8", "backslashreplace")
-    return BadRow(source, line.number, reason, text[:RAW_CHARACTERS])
+def _bad_row(source: str, lines: Lines, index: int, kind: str, reason: str) -> BadRow:
+    raw = lines.raws[index].removesuffix(b"\n").removesuffix(b"\r")[:RAW_BYTES]
+    return BadRow(source, lines.numbers[index], reason, raw, lines.offset_at(index), kind)
 
 
 class JsonlPart:
-    """One open jsonl file, plain or (`codec` "gzip") compressed."""
+    """One open jsonl file, plain or compressed.
+
+    Each line has all columns that were written so far, in order of appearance.
+    """
 
     def __init__(self, path: Path, codec: str) -> None:
-        self._file = path.open("xb")
-        self._gzip: gzip.GzipFile | None = None
-        if codec == "gzip":
-            self._gzip = gzip.GzipFile("", "wb", compresslevel=6, fileobj=self._file, mtime=0)
+        self._stream = OutputStream(path, codec)
+        self._columns = Columns()
+        self.schema = pa.schema([])
 
-    def write(self, rows: pa.Table) -> None:
-        """Append one line a row. Raises ValueError at a NaN or an infinity, which JSON does not have."""
-        stream = self._gzip or self._file
-        for batch in rows.to_batches(max_chunksize=1024):
-            stream.write("".join(map(_line, batch.to_pylist())).encode())
+    def write(self, rows: Rows) -> None:
+        """Append one line a row.
+
+        Raises ValueError naming the column at what JSON does not have, such as NaN, and at two types in one
+        column; pa.ArrowException when a schema changes other than by widening.
+        """
+        if isinstance(rows, (pa.RecordBatch, pa.Table)) and rows.num_columns == 0:
+            rows = [{}] * rows.num_rows  # Arrow would lose them
+        if isinstance(rows, (pa.RecordBatch, pa.Table)):
+            self._widen(rows.schema)
+            table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+            for batch in conform(table, self.schema).to_batches(_WRITE_ROWS):
+                records = batch.to_pylist()
+                self._append(records, grid_of(records))
+        else:
+            grid = grid_of(rows)
+            self._learn(rows, grid)
+            self._append(rows, grid)
 
     def close(self) -> None:
         """Finish the file and sync it."""
-        if self._gzip is not None:
-            self._gzip.close()
-        finish_file(self._file)
+        self._stream.close()
 
     def abandon(self) -> None:
         """Let go of the file without another write, which could fail on a full disk."""
-        if self._gzip is not None:
-            # Else it would write its end when it is collected.
-            self._gzip.fileobj = None  # type: ignore[assignment]
-        abandon_file(self._file)
+        self._stream.abandon()
 
+    def _append(self, rows: Sequence[Record], grid: Grid) -> None:
+        for piece in dump_rows(rows, grid, self.schema):
+            self._stream.write(piece)
 
-def _line(row: Row) -> str:
-    try:
-        return f"{_ENCODER.encode(row)}\n"
-    except ValueError as error:
-        name = next(name for name, value in row.items() if not _encodes(value))
-        raise ValueError(f"column {name}: {error}") from error
+    def _learn(self, rows: Sequence[Record], grid: Grid) -> None:
+        """Widen the columns by those that a table of the rows would have."""
+        if self._columns.settled(grid):
+            return
+        found = Columns()
+        misfits = found.check(rows, grid).misfits
+        if misfits:
+            raise ValueError(f"row {misfits[0].index}: {misfits[0].reason}")
+        self._widen(found.schema)
 
-
-def _encodes(value: object) -> bool:
-    try:
-        _ENCODER.encode(value)
-    except ValueError:
-        return False
-    return True
+    def _widen(self, schema: pa.Schema) -> None:
+        known, self.schema = self.schema, widen(self.schema, schema)
+        if self.schema is not known:
+            self._columns = Columns(schema=self.schema)
 
 
 def unwritable(schema: pa.Schema) -> str | None:
@@ -142,9 +135,18 @@ def _is_text(kind: pa.DataType) -> bool:
 
 JSONL = Format(
     name="jsonl",
-    reader=ReadBackend(suffixes=(".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), read=read),
+    reader=ReadBackend(
+        suffixes=tuple(f"{name}{codec}" for name in (".jsonl", ".ndjson") for codec in ("", ".gz", ".zst")),
+        read=read,
+        split=split_bytes,
+    ),
     writer=WriteBackend(
-        codecs={None: (".jsonl", "none"), "none": (".jsonl", "none"), "gzip": (".jsonl.gz", "gzip")},
+        codecs={
+            None: (".jsonl", "none"),
+            "none": (".jsonl", "none"),
+            "gzip": (".jsonl.gz", "gzip"),
+            "zstd": (".jsonl.zst", "zstd"),
+        },
         unwritable=unwritable,
         open=JsonlPart,
     ),

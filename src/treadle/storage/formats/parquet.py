@@ -5,19 +5,19 @@ Pages carry checksums, so that a damaged file is found rather than read as other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treadle.errors import ArtifactError
 from treadle.storage.atomic import abandon_file, finish_file
-from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
-from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
+from treadle.storage.dataset import Dataset, RowBatch, Rows, WorkUnit
+from treadle.storage.formats.format import Format, Part, ReadBackend, WriteBackend
+from treadle.storage.formats.view import View, as_table, damaged, in_file, parts_of
 from treadle.storage.schema import conform, widen
+from treadle.storage.source_file import open_source
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 64 * 2**20
@@ -25,72 +25,53 @@ GROUP_BYTES = 64 * 2**20
 
 
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
-    """The rows of a file in batches; a file without rows gives one empty batch, which carries its columns.
+    """The rows of a unit in batches; a file without rows gives one empty batch, which carries its columns.
 
     A damaged file gives the rows before the damage and one bad row, at line 0, with the reason. A row with a
-    value that its type does not allow, such as text that is not UTF-8, is bad by itself.
-    Raises ArtifactError when a declared column is missing, or a column read appears twice.
+    value that its type does not allow, such as text that is not UTF-8, is bad by itself; so is one whose
+    value is not of the declared type, and every row of a file that lacks a declared column.
+
+    Raises ArtifactError when a column that is read appears twice.
     """
-    done = 0
-    batch = _no_rows(pa.schema([]))
+    done = first = 0
     try:
-        with fsspec.open(unit.source, "rb") as stream, _open(stream) as file:
-            schema = _projection(file.schema_arrow, dataset.columns, unit.source)
-            batch = _no_rows(schema)
-            for rows in file.iter_batches(min(batch_rows, GROUP_ROWS), columns=schema.names):
-                batch = rows.select(schema.names)
-                yield _judged(batch, done, unit.source)
-                done += len(batch)
-        if not done:
-            yield RowBatch(batch, (), unit.source, ())
-    except (pa.ArrowException, OSError) as error:
+        with open_source(unit.source) as stream, _open(stream) as file:
+            groups = range(*(unit.part or (0, file.num_row_groups)))
+            done = first = sum(file.metadata.row_group(each).num_rows for each in range(groups.start))
+            view = View(file.schema_arrow, dataset, unit.source)
+            names = view.read
+            for rows in file.iter_batches(
+                min(batch_rows, GROUP_ROWS), row_groups=list(groups), columns=names
+            ):
+                yield view.judged(rows.select(names), done)
+                done += len(rows)
+            expected = sum(file.metadata.row_group(each).num_rows for each in groups)
+        if done - first != expected:
+            # The head of a page, which no check sum covers, was damaged.
+            raise pa.ArrowInvalid(f"{expected} rows were expected")
+        if done == first:
+            yield view.empty()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk failed, or there is no such file; an OSError of Arrow itself has no errno
-        bad = BadRow(unit.source, 0, f"not a whole parquet file, {done} rows could be read: {error}", "")
-        yield RowBatch(batch.slice(0, 0), (), unit.source, (bad,))
+        yield damaged(unit.source, f"not a whole parquet file, {done - first} rows could be read: {error}")
 
 
-def _judged(rows: pa.RecordBatch, before: int, source: str) -> RowBatch:
-    """The rows that are valid, and those that are not; `before` rows of the file came earlier."""
-    lines = range(before + 1, before + len(rows) + 1)
+def split(dataset: Dataset, unit: WorkUnit) -> Sequence[Part]:
+    """Ranges of row groups of about `dataset.split_bytes` each. A damaged file is left whole."""
     try:
-        rows.validate(full=True)
-        return RowBatch(rows, tuple(lines), source, ())
-    except pa.ArrowException:
-        flaws = [_flaw(rows.slice(index, 1)) for index in range(len(rows))]
-        if not any(flaws):
+        with open_source(unit.source) as stream, _open(stream) as file:
+            metadata = file.metadata
+            sizes = [metadata.row_group(each).total_byte_size for each in range(metadata.num_row_groups)]
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-    kept = [index for index, flaw in enumerate(flaws) if flaw is None]
-    bad = [
-        BadRow(source, line, flaw, "") for line, flaw in zip(lines, flaws, strict=True) if flaw is not None
-    ]
-    return RowBatch(rows.take(pa.array(kept, pa.int64())), tuple(lines[i] for i in kept), source, tuple(bad))
-
-
-def _flaw(row: pa.RecordBatch) -> str | None:
-    for name, column in zip(row.schema.names, row.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowException as error:
-            return f"column {name}: {error}"
-    return None
+        return ()  # its damage is told when it is read
+    return tuple(parts_of(in_file(sizes, unit.bytes), dataset.split_bytes or 0))
 
 
 def _open(stream: BinaryIO) -> pq.ParquetFile:
     return pq.ParquetFile(stream, page_checksum_verification=True)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
-def _projection(schema: pa.Schema, columns: tuple[str, ...] | None, source: str) -> pa.Schema:
-    wanted = list(dict.fromkeys(schema.names if columns is None else columns))
-    for name in wanted:
-        if (count := schema.names.count(name)) != 1:
-            flaw = "is missing" if not count else f"appears {count} times"
-            raise ArtifactError(f"{source}: column {name!r} {flaw}; the file has: {', '.join(schema.names)}")
-    return pa.schema([schema.field(name) for name in wanted])
 
 
 class ParquetPart:
@@ -109,9 +90,21 @@ class ParquetPart:
         self._writer: pq.ParquetWriter | None = None
         self._written_schema = self._schema
 
-    def write(self, rows: pa.Table) -> None:
-        """Append rows. Raises pa.ArrowException when the schema changes other than by widening."""
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all that was written so far."""
+        return self._schema
+
+    def write(self, rows: Rows) -> None:
+        """Append rows.
+
+        Raises ValueError for rows without any column, pa.ArrowException when the schema changes other than by
+        widening.
+        """
+        rows = as_table(rows)
         self._schema = widen(self._schema, rows.schema)
+        if rows.num_rows and not self._schema.names:
+            raise ValueError("rows without any column: parquet cannot hold them")
         self._waiting.append(rows)
         waiting_rows = sum(each.num_rows for each in self._waiting)
         if waiting_rows >= GROUP_ROWS or sum(each.nbytes for each in self._waiting) >= GROUP_BYTES:
@@ -183,7 +176,7 @@ def _has_empty_struct(kind: pa.DataType) -> bool:
 
 PARQUET = Format(
     name="parquet",
-    reader=ReadBackend(suffixes=(".parquet",), read=read),
+    reader=ReadBackend(suffixes=(".parquet",), read=read, split=split),
     writer=WriteBackend(
         codecs={
             None: (".parquet", "zstd"),
