@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,8 @@ from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameEr
 from treadle.storage import (
     BadRow,
     Dataset,
+    OutputManifest,
+    OutputSpec,
     Session,
     WorkUnit,
     list_units,
@@ -28,7 +30,7 @@ from treadle.storage import (
 
 Tree = Callable[[Path], dict[str, bytes]]
 
-BAD = BadRow("in.jsonl", 3, "not JSON", "{né")
+BAD = BadRow("in.jsonl", 3, "not JSON", "{né".encode())
 
 
 def unit_at(index: int) -> WorkUnit:
@@ -63,7 +65,7 @@ def test_rows_written_through_a_session_are_read_back(  # type: ignore[no-untype
     (folder / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     source, target = Dataset("jsonl", str(folder / "in.jsonl")), Dataset(backend, str(folder / "out"))
     [unit] = list_units(source)
-    with Session({"out": target}) as session:
+    with Session({"out": OutputSpec(backend, target.path)}) as session:
         for batch in read_batches(source, unit, batch_rows):
             assert batch.bad == ()
             session.write("out", unit, batch.rows)
@@ -79,9 +81,9 @@ def test_rows_written_through_a_session_are_read_back(  # type: ignore[no-untype
 def write_everything(tree: Tree) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         outputs = {
-            "packed": Dataset("jsonl", str(folder / "packed"), compression="gzip"),
-            "plain": Dataset("jsonl", str(folder / "plain")),
-            "table": Dataset("parquet", str(folder / "table")),
+            "packed": OutputSpec("jsonl", str(folder / "packed"), compression="gzip"),
+            "plain": OutputSpec("jsonl", str(folder / "plain")),
+            "table": OutputSpec("parquet", str(folder / "table")),
         }
         with Session(outputs, quarantine=str(folder / "quarantine.jsonl")) as session:
             for index in (0, 3):
@@ -115,14 +117,18 @@ def test_a_commit_shows_parts_manifest_and_quarantine(
         "table/part-00000.parquet",
         "table/part-00003.parquet",
     ]
-    text = '{"id": 0, "text": "é"}\n{"id": 2, "text": null}\n{"id": 7, "text": "\u2028"}\n'
+    text = '{"id":0,"text":"é"}\n{"id":2,"text":null}\n{"id":7,"text":"\u2028"}\n'
     assert files["plain/part-00000.jsonl"].decode() == text
     assert gzip.decompress(files["packed/part-00000.jsonl.gz"]).decode() == text
     assert json.loads(files["quarantine.jsonl"]) == {
         "source": "in.jsonl",
         "line": 3,
+        "offset": None,
+        "kind": "rejected",
         "reason": "not JSON",
         "raw": "{né",
+        "raw_base64": None,
+        "raw_bytes": 4,
     }
     manifest = read_output_manifest(tmp_path / "table")
     assert (manifest.rows, manifest.columns) == (6, {"id": "int64", "text": "string"})
@@ -143,14 +149,14 @@ def test_the_same_rows_give_the_same_bytes(
 
 def test_an_empty_folder_is_no_output(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session:
+    with Session({"out": OutputSpec("jsonl", str(tmp_path / "out"))}) as session:
         session.commit()
     assert read_output_manifest(tmp_path / "out").rows == 0
 
 
 def test_an_aborted_session_leaves_nothing_and_may_be_aborted_again(tmp_path: Path, tree: Tree) -> None:
     session = Session(
-        {"out": Dataset("parquet", str(tmp_path / "out"))}, quarantine=str(tmp_path / "q.jsonl")
+        {"out": OutputSpec("parquet", str(tmp_path / "out"))}, quarantine=str(tmp_path / "q.jsonl")
     )
     session.write("out", unit_at(0), rows_of(id=[1]))
     session.reject(BAD)
@@ -167,7 +173,7 @@ def test_an_aborted_session_leaves_nothing_and_may_be_aborted_again(tmp_path: Pa
 
 
 def test_an_abort_after_a_commit_takes_nothing_away(tmp_path: Path) -> None:
-    session = Session({"out": Dataset("parquet", str(tmp_path / "out"))})
+    session = Session({"out": OutputSpec("parquet", str(tmp_path / "out"))})
     session.write("out", unit_at(0), rows_of(id=[1]))
     session.commit()
     session.abort()
@@ -177,7 +183,7 @@ def test_an_abort_after_a_commit_takes_nothing_away(tmp_path: Path) -> None:
 def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path, tree: Tree) -> None:
     with (
         pytest.raises(ZeroDivisionError),
-        Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session,
+        Session({"out": OutputSpec("jsonl", str(tmp_path / "out"))}) as session,
     ):
         session.write("out", unit_at(0), rows_of(id=[1 // 0]))
     assert tree(tmp_path) == {}
@@ -185,7 +191,7 @@ def test_a_block_that_fails_aborts_and_keeps_its_error(tmp_path: Path, tree: Tre
 
 def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path, tree: Tree) -> None:
     """Two outputs of one run belong together: when the second cannot appear, the first must not stay."""
-    outputs = {name: Dataset("jsonl", str(tmp_path / name)) for name in ("a", "b")}
+    outputs = {name: OutputSpec("jsonl", str(tmp_path / name)) for name in ("a", "b")}
     session = Session(outputs, quarantine=str(tmp_path / "q.jsonl"))
     session.reject(BAD)
     for name in outputs:
@@ -198,17 +204,17 @@ def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path, tree: Tree) 
 
 def test_staging_that_vanished_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     """Another session took over while this one slept: it must not publish, nor go on in silence."""
-    outputs = {"out": Dataset("jsonl", str(tmp_path / "out"))}
+    outputs = {"out": OutputSpec("jsonl", str(tmp_path / "out"))}
     sleeper = Session(outputs)
     sleeper.write("out", unit_at(0), rows_of(id=[1]))
     with Session(outputs) as other:
         other.write("out", unit_at(0), rows_of(id=[2]))
-        with pytest.raises(RunError, match=r"cannot write .*/\.out\.staging-.*/part-0000"):
+        with pytest.raises(RunError, match=r"cannot write .*/\.out\.staging-.*\.jsonl"):
             sleeper.write("out", unit_at(1), rows_of(id=[1]))
-        with pytest.raises(RunError, match=r"cannot write "):
+        with pytest.raises(RunError, match=r"output 'out': a write failed"):
             sleeper.commit()
         other.commit()
-    assert read_table(outputs["out"]).to_pylist() == [{"id": 2}]
+    assert read_table(Dataset("jsonl", outputs["out"].path)).to_pylist() == [{"id": 2}]
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
 
 
@@ -217,12 +223,10 @@ def test_columns_may_widen_within_an_output_but_not_change(tmp_path: Path) -> No
     says where.
     """
     dataset = Dataset("parquet", str(tmp_path / "out"))
-    with Session({"out": dataset}) as session:
+    with Session({"out": OutputSpec("parquet", dataset.path)}) as session:
         session.write("out", unit_at(0), pa.table({"a": pa.nulls(2)}))
         session.write("out", unit_at(0), rows_of(a=["x"], b=[1]))
         session.write("out", unit_at(1), rows_of(b=[1.5]))
-        with pytest.raises(RunError, match=r"cannot write .*part-00001.parquet: .*Field a.*string vs int64"):
-            session.write("out", unit_at(1), rows_of(a=[3]))
         manifest = session.commit()["out"]
     assert manifest.columns == {"a": "string", "b": "double"}
     assert [each.rows for each in manifest.files] == [3, 1]
@@ -234,13 +238,42 @@ def test_columns_may_widen_within_an_output_but_not_change(tmp_path: Path) -> No
     ]
 
 
+def drifting(path: str, on_type_change: Literal["refuse", "text"], backend: str) -> OutputManifest:
+    with Session({"out": OutputSpec(backend, path, on_type_change=on_type_change)}) as session:
+        session.write("out", unit_at(0), rows_of(a=[1, None], b=[0.5, 2.0]))
+        session.write("out", unit_at(1), rows_of(a=["x", "2"], b=[None, 3.0]))
+        session.write("out", unit_at(2), rows_of(a=[True, False], b=[1.0, 1.0]))
+        return session.commit()["out"]
+
+
+@pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow"])
+def test_a_column_of_two_types_is_refused_with_both_places(tmp_path: Path, backend: str, tree: Tree) -> None:
+    reason = (
+        r"column 'a' is string in the rows of in-1.jsonl, but int64 in those of in-0.jsonl; .*on_type_change"
+    )
+    with pytest.raises(RunError, match=reason):
+        drifting(str(tmp_path / "out"), "refuse", backend)
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow"])
+def test_a_column_of_two_types_becomes_text_where_that_is_asked(tmp_path: Path, backend: str) -> None:
+    """Every file has the one type then, and no value is lost."""
+    manifest = drifting(str(tmp_path / "out"), "text", backend)
+    assert manifest.columns == {"a": "string", "b": "double"}
+    assert read_table(Dataset(backend, str(tmp_path / "out"))).to_pydict() == {
+        "a": ["1", None, "x", "2", "true", "false"],
+        "b": [0.5, 2.0, None, 3.0, 1.0, 1.0],
+    }
+
+
 @pytest.mark.parametrize(
     ("backend", "rows", "reason"),
     [
         (
             "jsonl",
             rows_of(a=[1], b=[float("nan")]),
-            "column b: Out of range float values are not JSON compliant",
+            "column b: nan is not JSON",
         ),
         ("jsonl", rows_of(a=[[b"x"]]), "column a: binary has no JSON form"),
         ("parquet", rows_of(a=[{}]), "column a: parquet has no object without fields"),
@@ -255,7 +288,7 @@ def test_rows_that_a_format_cannot_hold_are_refused_with_the_column(
     tmp_path: Path, backend: str, rows: pa.RecordBatch, reason: str
 ) -> None:
     with (
-        Session({"out": Dataset(backend, str(tmp_path / "out"))}) as session,
+        Session({"out": OutputSpec(backend, str(tmp_path / "out"))}) as session,
         pytest.raises(RunError) as caught,
     ):
         session.write("out", unit_at(0), rows)
@@ -266,8 +299,8 @@ def test_rows_that_a_format_cannot_hold_are_refused_with_the_column(
 def test_an_output_whose_write_failed_is_never_committed(tmp_path: Path, tree: Tree) -> None:
     """Some of the rows may be in the file already, so whoever goes on after the error must not publish it."""
     rows = pa.table({"a": [0.5] * 2000 + [float("nan")]})
-    session = Session({"out": Dataset("jsonl", str(tmp_path / "out"))})
-    with pytest.raises(RunError, match="column a: Out of range"):
+    session = Session({"out": OutputSpec("jsonl", str(tmp_path / "out"))})
+    with pytest.raises(RunError, match="column a: nan is not JSON"):
         session.write("out", unit_at(0), rows)
     for go_on in (lambda: session.write("out", unit_at(0), rows_of(a=[0.5])), session.commit):
         with pytest.raises(RunError, match="output 'out': a write failed, so its rows are not all there"):
@@ -279,11 +312,11 @@ def test_units_are_written_one_after_the_other(tmp_path: Path) -> None:
     """A unit that comes back would need its file again, which is finished; two units of one index would
     share it.
     """
-    with Session({"out": Dataset("jsonl", str(tmp_path / "out"))}) as session:
+    with Session({"out": OutputSpec("jsonl", str(tmp_path / "out"))}) as session:
         session.write("out", unit_at(0), rows_of(id=[1]))
         session.write("out", unit_at(1), rows_of(id=[1]))
         with pytest.raises(
-            RunError, match=r"output 'out': part-00000.jsonl is finished, yet rows of unit 00000-in came"
+            RunError, match=r"output 'out': unit 00000-in is finished, yet rows of unit 00000-in came"
         ):
             session.write("out", unit_at(0), rows_of(id=[1]))
         with pytest.raises(UnknownNameError, match=r"unknown output 'outt'; did you mean 'out'\?"):
@@ -298,14 +331,14 @@ def test_the_quarantine_is_that_of_the_committed_run(tmp_path: Path) -> None:
     """
     quarantine = tmp_path / "q.jsonl"
     quarantine.write_text("old\n")
-    with Session({"a": Dataset("jsonl", str(tmp_path / "a"))}, quarantine=str(quarantine)) as session:
+    with Session({"a": OutputSpec("jsonl", str(tmp_path / "a"))}, quarantine=str(quarantine)) as session:
         session.commit()
     assert not quarantine.exists()
 
 
 def test_metadata_of_a_schema_is_not_kept(tmp_path: Path) -> None:
     """Other tools put their version and an index there, which would make equal rows different files."""
-    with Session({"out": Dataset("parquet", str(tmp_path / "out"))}) as session:
+    with Session({"out": OutputSpec("parquet", str(tmp_path / "out"))}) as session:
         session.write("out", unit_at(0), pa.table({"a": [1]}).replace_schema_metadata({"by": "somebody"}))
         session.commit()
     assert not pq.read_schema(tmp_path / "out" / "part-00000.parquet").metadata
@@ -328,6 +361,6 @@ def test_a_committed_folder_is_a_dataset_to_other_tools(
 def test_a_bad_row_of_a_file_with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     """A name the system allows must not cost the run."""
     with Session({}, quarantine=str(tmp_path / "bad.jsonl")) as session:
-        session.reject(BadRow("\udcff.jsonl", 1, "not JSON", "x"))
+        session.reject(BadRow("\udcff.jsonl", 1, "not JSON", b"x"))
         session.commit()
     assert json.loads((tmp_path / "bad.jsonl").read_bytes())["source"] == "\udcff.jsonl"

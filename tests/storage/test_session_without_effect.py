@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameError
-from treadle.storage import Dataset, Session
+from treadle.storage import OutputSpec, Session
 
 Tree = Callable[[Path], dict[str, bytes]]
 
@@ -25,20 +25,20 @@ def test_an_output_that_is_there_is_refused_before_any_effect(tmp_path: Path, tr
     with pytest.raises(
         ArtifactError, match=f"output 'b': {tmp_path}/b is already there and is never overwritten; remove"
     ):
-        Session({"a": Dataset("jsonl", str(tmp_path / "a")), "b": Dataset("jsonl", str(tmp_path / "b"))})
+        Session(
+            {"a": OutputSpec("jsonl", str(tmp_path / "a")), "b": OutputSpec("jsonl", str(tmp_path / "b"))}
+        )
     assert tree(tmp_path) == before
 
 
 def test_what_is_asked_wrongly_is_refused_before_any_effect(tmp_path: Path, tree: Tree) -> None:
-    one = Dataset("jsonl", str(tmp_path / "out"))
-    with pytest.raises(UnknownNameError, match="unknown format 'csv'"):
-        Session({"a": one, "b": Dataset("csv", str(tmp_path / "b"))})
-    with pytest.raises(UnknownNameError, match=r"unknown compression 'zstd' \(known: gzip, none\)"):
-        Session({"a": Dataset("jsonl", str(tmp_path / "b"), compression="zstd")})
-    with pytest.raises(ArgumentError, match="cannot write to s3://bucket/x"):
-        Session({"a": Dataset("jsonl", "s3://bucket/x")})
+    one = OutputSpec("jsonl", str(tmp_path / "out"))
+    with pytest.raises(UnknownNameError, match="unknown format 'csw'"):
+        Session({"a": one, "b": OutputSpec("csw", str(tmp_path / "b"))})
+    with pytest.raises(UnknownNameError, match=r"unknown compression 'snappy' \(known: gzip, none, zstd\)"):
+        Session({"a": OutputSpec("jsonl", str(tmp_path / "b"), compression="snappy")})
     with pytest.raises(ArgumentError, match=r"cannot write both .*/out and .*/out: expected paths apart"):
-        Session({"a": one, "b": Dataset("parquet", f"file://{tmp_path}/out")})
+        Session({"a": one, "b": OutputSpec("parquet", f"file://{tmp_path}/out")})
     with pytest.raises(ArgumentError, match="expected paths apart from each other"):
         Session({"a": one}, quarantine=str(tmp_path / "out" / "quarantine.jsonl"))
     assert tree(tmp_path) == {}
@@ -48,12 +48,12 @@ FULL_DISK = """
 import random, resource, sys
 import pyarrow as pa
 from treadle.errors import RunError
-from treadle.storage import Dataset, Session, WorkUnit
+from treadle.storage import OutputSpec, Session, WorkUnit
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 backend, compression, path = sys.argv[1:]
 unit = WorkUnit("00000-a", 0, "a", 1)
 try:
-    with Session({"out": Dataset(backend, path, compression=compression)}) as session:
+    with Session({"out": OutputSpec(backend, path, compression=compression)}) as session:
         for number in range(40):
             session.write("out", unit, pa.table({"n": [random.random() for _ in range(2000)]}))
         session.commit()
@@ -80,9 +80,9 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_file(
 KILLED = """
 import os, signal, sys
 import pyarrow as pa
-from treadle.storage import Dataset, Session, WorkUnit
+from treadle.storage import OutputSpec, Session, WorkUnit
 folder, moment = sys.argv[1], int(sys.argv[2])
-outputs = {name: Dataset(name, f"{folder}/{name}") for name in ("jsonl", "parquet")}
+outputs = {name: OutputSpec(name, f"{folder}/{name}") for name in ("jsonl", "parquet")}
 with Session(outputs, quarantine=f"{folder}/q.jsonl") as session:
     for index in range(3):
         for number in range(4):
@@ -116,18 +116,20 @@ def test_a_killed_writer_leaves_nothing_visible_and_the_next_is_as_if_nothing_ha
 def test_two_spellings_of_one_path_are_one_path(tmp_path: Path) -> None:
     """The second output would clear what the first has staged."""
     with pytest.raises(ArgumentError, match="paths apart"):
-        Session({"a": Dataset("jsonl", str(tmp_path / "x")), "b": Dataset("jsonl", f"{tmp_path}/y/../x")})
+        Session(
+            {"a": OutputSpec("jsonl", str(tmp_path / "x")), "b": OutputSpec("jsonl", f"{tmp_path}/y/../x")}
+        )
 
 
 def test_the_root_of_the_file_system_is_taken() -> None:
     """It has no name, so nothing can be staged beside it."""
     with pytest.raises(ArtifactError, match="already there"):
-        Session({"a": Dataset("jsonl", "/")})
+        Session({"a": OutputSpec("jsonl", "/")})
 
 
 def test_an_output_below_a_file_says_so_and_nothing_else(tmp_path: Path) -> None:
     """The clean-up of what could not be made must not add errors of its own."""
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="Not a directory") as caught:
-        Session({"a": Dataset("jsonl", str(tmp_path / "file" / "a"))})
+        Session({"a": OutputSpec("jsonl", str(tmp_path / "file" / "a"))})
     assert not hasattr(caught.value, "__notes__")

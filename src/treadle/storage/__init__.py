@@ -10,19 +10,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from treadle.storage.atomic import clear_leftovers, write_atomically
-    from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
+    from treadle.storage.checkpoint import Checkpoint
+    from treadle.storage.dataset import BadRow, Dataset, OutputSpec, Record, RowBatch, Rows, WorkUnit
     from treadle.storage.feed import list_units, read_batches, read_table
     from treadle.storage.formats.backends import write_backend_for
     from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
     from treadle.storage.session import Session
+    from treadle.storage.unit_record import StagedFile, UnitRecord
+    from treadle.storage.unit_writer import Staging, UnitWriter
 
 __all__ = [
     "BadRow",
+    "Checkpoint",
     "Dataset",
     "OutputFile",
     "OutputManifest",
+    "OutputSpec",
+    "Record",
     "RowBatch",
+    "Rows",
     "Session",
+    "StagedFile",
+    "Staging",
+    "UnitRecord",
+    "UnitWriter",
     "WorkUnit",
     "clear_leftovers",
     "list_units",
@@ -35,11 +46,14 @@ __all__ = [
 
 _MODULES = {
     "atomic": ("clear_leftovers", "write_atomically"),
-    "dataset": ("BadRow", "Dataset", "RowBatch", "WorkUnit"),
+    "checkpoint": ("Checkpoint",),
+    "dataset": ("BadRow", "Dataset", "OutputSpec", "Record", "RowBatch", "Rows", "WorkUnit"),
     "feed": ("list_units", "read_batches", "read_table"),
     "formats.backends": ("write_backend_for",),
     "output_manifest": ("OutputFile", "OutputManifest", "read_output_manifest"),
     "session": ("Session",),
+    "unit_record": ("StagedFile", "UnitRecord"),
+    "unit_writer": ("Staging", "UnitWriter"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

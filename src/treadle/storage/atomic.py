@@ -15,18 +15,25 @@ from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 
 from treadle.errors import ArgumentError, RunError
 
+_LOCAL = ("file", "local")
+
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Put `content` at `path`, replacing what is there.
+    """Put `content` at `path`, a local path or any fsspec URL, replacing what is there.
 
     A reader sees the old or the new file, also after a crash. Missing parent folders are made. Raises OSError
     with the path; then nothing has changed.
     """
-    target = Path(path)
+    if is_remote(path):
+        system, place = fsspec.core.url_to_fs(str(path))
+        system.pipe_file(place, content)  # an object appears whole
+        return
+    target = local_path(str(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = staging_path(target)
     try:
@@ -82,9 +89,15 @@ def local_path(path: str) -> Path:
     scheme, separator, rest = path.partition("://")
     if not separator:
         return _plain(path)
-    if scheme not in ("file", "local"):
+    if scheme not in _LOCAL:
         raise ArgumentError(f"cannot write to {path}: expected a local path, got the scheme {scheme!r}")
     return _plain(rest)
+
+
+def is_remote(path: str | Path) -> bool:
+    """Whether that is a URL of another file system than that of this machine."""
+    scheme, separator, _ = str(path).partition("://")
+    return bool(separator) and scheme not in _LOCAL
 
 
 def _plain(path: str) -> Path:

@@ -23,7 +23,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One part file: its name inside the output, rows, bytes and SHA-256 in hex."""
+    """One part file: its name inside the output, rows, bytes and SHA-256 in hex.
+
+    Files of an output that was overwritten or appended to are in folders, `data-<token>/part-00000.parquet`.
+    """
 
     name: str
     rows: int
@@ -33,7 +36,7 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class OutputManifest:
-    """One output: files sorted by name, and the Arrow type of each column as text."""
+    """One output: files in the order of their rows, and the Arrow type of each column as text."""
 
     output: str
     path: str
@@ -54,15 +57,21 @@ def read_output_manifest(path: str | PathLike[str]) -> OutputManifest:
 
     Raises ArtifactError when there is none, or it is not readable, or was written by a newer treadle.
     """
-    file = f"{os.fspath(path)}/{MANIFEST_NAME}"
     try:
-        with fsspec.open(file, "rb") as stream:
-            return _from_document(json.loads(stream.read()), str(path))
+        with fsspec.open(f"{os.fspath(path)}/{MANIFEST_NAME}", "rb") as stream:
+            content = stream.read()
     except FileNotFoundError as error:
         raise ArtifactError(f"{path}: no {MANIFEST_NAME}, so this is not a committed output") from error
+    return parse_output_manifest(content, str(path))
+
+
+def parse_output_manifest(content: bytes, path: str) -> OutputManifest:
+    """The manifest whose file holds `content`, of the output at `path`. Raises ArtifactError; see above."""
+    try:
+        return _from_document(json.loads(content), path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(
-            f"{file}: not an output manifest: {error!r}; remove the output and run again"
+            f"{path}/{MANIFEST_NAME}: not an output manifest: {error!r}; remove the output and run again"
         ) from error
 
 
@@ -71,4 +80,12 @@ def _from_document(document: dict[str, Any], path: str) -> OutputManifest:
     if version != _VERSION:
         raise ValueError(f"expected version {_VERSION}, found {version!r}")
     files = tuple(OutputFile(**each) for each in document.pop("files"))
+    for each in files:
+        _check_name(each.name)
     return OutputManifest(**document, path=path, files=files)
+
+
+def _check_name(name: str) -> None:
+    folder, mark, file = name.rpartition("/")
+    if "/" in folder or (mark and not folder) or {folder, file} & {".", ".."} or not file:
+        raise ValueError(f"expected the name of a file, or of one in a folder of the output, found {name!r}")

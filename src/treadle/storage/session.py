@@ -1,96 +1,165 @@
 """The writing side of a run: outputs that appear whole or not at all.
 
-Everything is written into a hidden folder beside each output. `commit` finishes the files, writes
-`_manifest.json` as the last file of the folder, and renames the folder into place: that rename is the
-moment the output exists. `abort`, or a killed process followed by the next session on the same output,
-leaves nothing. Several outputs appear one right after the other: only a process killed just between two of
-these renames leaves the first without the second.
+Everything is written into hidden folders, unit by unit, here or in other processes. `commit` gives the files
+one schema and their names, and each output appears by one act. `abort`, or a killed process followed by the
+next session on the same output, leaves nothing; with a checkpoint it leaves the finished units. Several
+outputs appear one right after the other: only a process killed just between two of them leaves the first
+without the second, until it goes on by its checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import permutations
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import pyarrow as pa
-
-from treadle.errors import ArgumentError, RunError, UnknownNameError
+from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameError
 from treadle.kernel.unwind import Unwind
-from treadle.storage.atomic import local_path
-from treadle.storage.dataset import BadRow, Dataset, WorkUnit
-from treadle.storage.output_manifest import OutputManifest
+from treadle.storage.atomic import is_remote, local_path, remove, staging_path, write_failure
+from treadle.storage.checkpoint import Checkpoint, OpenCheckpoint
+from treadle.storage.dataset import BadRow, OutputSpec, Rows, WorkUnit
+from treadle.storage.formats.backends import write_backend_for
+from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest
 from treadle.storage.quarantine import Quarantine
-from treadle.storage.staged_output import StagedOutput
+from treadle.storage.target import LoadTarget, Target, target_for
+from treadle.storage.unit_record import UnitRecord
+from treadle.storage.unit_writer import STAGED_PREFIX, StagedPlace, Staging, UnitWriter
+from treadle.storage.united import United, united
+
+_REJECTS = WorkUnit("rejects", -1, "", 0)
 
 
 class Session:
     """A set of outputs written together, and the quarantine of the rows that could not be used.
 
-    Not for several threads at once. As a `with` block it aborts on the way out unless it was committed.
+    `scratch` are outputs that never appear: what one phase of a run hands to the next. `notes` are what a
+    commit could not clear away, a sentence each. Not for several threads at once. As a `with` block it aborts
+    on the way out unless it was committed.
 
-    Raises, before any effect, ArtifactError when an output is already there, ArgumentError for a path that
-    is not local or not apart from another, UnknownNameError for an unknown backend or compression.
+    Raises, before any effect, ArtifactError when an output is already there or another run has the
+    checkpoint, ArgumentError for a path that cannot be written or is not apart from another, UnknownNameError
+    for an unknown backend or compression.
     """
 
-    def __init__(self, outputs: Mapping[str, Dataset], *, quarantine: str | None = None) -> None:
-        _check_apart([*(dataset.path for dataset in outputs.values()), *([quarantine] if quarantine else [])])
-        self._outputs = {name: StagedOutput(name, dataset) for name, dataset in outputs.items()}
-        self._quarantine = Quarantine(quarantine) if quarantine is not None else None
+    def __init__(
+        self,
+        outputs: Mapping[str, OutputSpec],
+        *,
+        scratch: Mapping[str, OutputSpec] | None = None,
+        quarantine: str | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self._specs = dict(outputs)
+        self._scratch = dict(scratch or {})
+        self._check(quarantine)
         self._over = False
+        self._failed: str | None = None
+        self.notes: list[str] = []
+        self._kept: OpenCheckpoint | None = None
+        self._there: frozenset[str] = frozenset()
+        self._targets: dict[str, Target] = {}
+        self.staging = Staging({})
+        self._records: dict[tuple[str, int], UnitRecord] = {}
+        self._partial: list[UnitRecord] = []
+        self._open: dict[str, UnitWriter] = {}
+        self._units: dict[str, list[WorkUnit]] = {}
+        self._rejects: UnitWriter | None = None
+        self._quarantine = Quarantine(quarantine) if quarantine is not None else None
         with Unwind() as unwind:
             unwind.push(self.abort)
-            for each in self._staged():
-                each.stage()
+            if checkpoint is not None:
+                self._kept = OpenCheckpoint(checkpoint, self._specs | self._scratch)
+            self._targets = {
+                name: target_for(name, spec, keep=self._keep(name, spec))
+                for name, spec in self._specs.items()
+            }
+            self.staging = self._staging(quarantine)
+            self._prepare()
             unwind.release()
 
-    def write(self, output: str, unit: WorkUnit, rows: pa.RecordBatch | pa.Table) -> None:
+    def write(self, output: str, unit: WorkUnit, rows: Rows) -> None:
         """Append rows to the file of (output, unit), which is finished by the next unit or by `commit`.
 
         Raises UnknownNameError for an output that was not declared; RunError with the path when the rows
         do not fit the rows before them or cannot be written.
         """
         self._check_open()
-        if output not in self._outputs:
-            raise UnknownNameError("output", output, self._outputs)
-        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        self._outputs[output].write(unit, table)
+        if output not in self.staging.places:
+            raise UnknownNameError("output", output, self.staging.places)
+        self._check_whole()
+        units = self._units.setdefault(output, [])
+        if not units or units[-1] != unit:
+            _check_new(output, unit, units)
+            self._finish(output)
+            units.append(unit)
+            self._open[output] = self.staging.open_unit(unit, f"write {output}")
+        with self._noting_failure(output):
+            self._open[output].write(output, rows)
 
     def reject(self, bad: BadRow) -> None:
         """Put a row into the quarantine file. Raises ArgumentError when the session has none."""
         self._check_open()
-        if self._quarantine is None:
-            raise ArgumentError(f"{bad.source}:{bad.line}: this session was given no quarantine file")
-        self._quarantine.add(bad)
+        if self._rejects is None:
+            self._rejects = self.staging.open_unit(_REJECTS, "rejects")
+        self._rejects.reject(bad)
+
+    def accept(self, record: UnitRecord, *, complete: bool = True) -> None:
+        """Take the files of a unit that a `UnitWriter` has finished, here or in another process.
+
+        Not `complete`: only its rejected rows, for a run that fails because of them.
+        """
+        self._check_open()
+        if complete:
+            self._records[record.phase, record.unit.index] = record
+        else:
+            self._partial.append(record)
+
+    def finished(self, phase: str, unit: WorkUnit) -> UnitRecord | None:
+        """What an earlier run of this checkpoint has made of the unit; it counts as accepted."""
+        record = None if self._kept is None else self._kept.find(phase, unit)
+        if record is not None:
+            self.accept(record)
+        return record
 
     def publish_quarantine(self) -> None:
         """Show the rejected rows now: for a run that fails because of them and will show nothing else."""
         self._check_open()
+        self._finish_rejects()
         if self._quarantine is not None:
-            self._quarantine.publish()
+            self._quarantine.publish(self._rejected_parts())
 
     def commit(self) -> Mapping[str, OutputManifest]:
         """Make everything visible, and return the manifest of each output; when it raises, nothing is."""
         self._check_open()
         with Unwind() as unwind:
             unwind.push(self.abort)
-            manifests = {name: each.finish() for name, each in self._outputs.items()}
-            for each in self._staged():
-                each.publish()
-                unwind.push(each.withdraw)
+            self._check_whole()
+            for output in list(self._open):
+                self._finish(output)
+            self._finish_rejects()
+            records = list(self._in_order())
+            found = {name: united(name, spec, records) for name, spec in self._specs.items()}
+            manifests = self._publish(found, unwind)
             unwind.release()
-        self._over = True
+        self._clean()
         return manifests
 
     def abort(self) -> None:
-        """Remove everything staged. Does nothing the second time, or after a commit."""
+        """Remove everything staged, but for the units of a checkpoint. Nothing the second time."""
         if self._over:
             return
         self._over = True
         with Unwind() as unwind:
-            for each in self._staged():
-                unwind.push(each.discard)
+            if self._kept is not None:
+                unwind.push(self._kept.release)
+            self._discard_into(unwind)
+            for each in [*self._open.values(), *([self._rejects] if self._rejects else [])]:
+                unwind.push(each.abandon)
 
     def __enter__(self) -> Self:
         return self
@@ -102,13 +171,192 @@ class Session:
         unwind.push(self.abort)
         unwind.__exit__(kind, error, trace)
 
-    def _staged(self) -> list[StagedOutput | Quarantine]:
-        # The quarantine comes first: outputs without the account of what they lack must never be seen.
-        return [*([self._quarantine] if self._quarantine else []), *self._outputs.values()]
+    def _check(self, quarantine: str | None) -> None:
+        for spec in (*self._specs.values(), *self._scratch.values()):
+            write_backend_for(spec.backend).codec(spec.compression)
+        paths = [each.path for each in self._specs.values() if write_backend_for(each.backend).load is None]
+        for path in paths:
+            if not is_remote(path) and not local_path(path).name:
+                raise ArtifactError(f"{path} is already there and is never overwritten; choose another path")
+        local = [each for each in (*paths, *([quarantine] if quarantine else [])) if not is_remote(each)]
+        _check_apart(local)
+        local_path(quarantine or "")
+
+    def _keep(self, name: str, spec: OutputSpec) -> Path | None:
+        """Where a checkpoint keeps the staged files of an output: on the file system where they will be."""
+        if self._kept is None:
+            return None
+        if is_remote(spec.path):
+            return self._kept.folder / "staged" / name
+        target = local_path(spec.path)
+        return target.with_name(f".{target.name}.units")
+
+    def _staging(self, quarantine: str | None) -> Staging:
+        places = {
+            name: StagedPlace(str(target.folder), self._specs[name]) for name, target in self._targets.items()
+        }
+        for name, spec in self._scratch.items():
+            places[name] = StagedPlace(str(self._hidden(spec.path, name)), spec)
+        rejects = None if quarantine is None else str(self._hidden(quarantine, "rejects"))
+        return Staging(places, rejects, None if self._kept is None else str(self._kept.records))
+
+    def _hidden(self, path: str, name: str) -> Path:
+        """The folder for staged files of something that has no target."""
+        if self._kept is not None:
+            return self._kept.folder / "staged" / name
+        if is_remote(path):
+            return Path(tempfile.mkdtemp(prefix="treadle-"))
+        return staging_path(local_path(path))
+
+    def _hidden_folders(self) -> list[Path]:
+        places = [
+            Path(self.staging.places[name].folder) for name in self._scratch if name in self.staging.places
+        ]
+        return [*places, *([Path(self.staging.rejects)] if self.staging.rejects else [])]
+
+    def _prepare(self) -> None:
+        if self._kept is not None:
+            self._clear_unknown(self._kept)
+            self._kept.start()
+            self._there = frozenset(name for name in self._targets if self._was_published(self._kept, name))
+        if self._quarantine is not None:
+            self._quarantine.prepare()
+        for name, target in self._targets.items():
+            if name not in self._there:
+                target.prepare()
+        for folder in (*self._hidden_folders(), *(self._targets[name].folder for name in self._there)):
+            with write_failure(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+
+    def _clear_unknown(self, kept: OpenCheckpoint) -> None:
+        """Remove what killed writers left beside finished units; all, if the recipe is another."""
+        known = kept.known_files() if kept.same_recipe else frozenset()
+        for folder in (*(target.folder for target in self._targets.values()), *self._hidden_folders()):
+            if not kept.same_recipe:
+                remove(folder)
+                continue
+            for each in folder.iterdir() if folder.is_dir() else ():
+                if each.name.startswith(STAGED_PREFIX) and str(each) not in known:
+                    remove(each)
+
+    def _was_published(self, kept: OpenCheckpoint, name: str) -> bool:
+        """Whether a commit that was cut put that output in place; other modes see it themselves."""
+        spec = self._specs[name]
+        if isinstance(self._targets[name], LoadTarget):
+            return kept.loaded(name) is not None
+        if is_remote(spec.path) or spec.mode != "error":
+            return False
+        try:
+            return kept.planned(name, (local_path(spec.path) / MANIFEST_NAME).read_bytes())
+        except OSError:
+            return False
+
+    def _finish(self, output: str) -> None:
+        writer = self._open.pop(output, None)
+        if writer is not None:
+            with self._noting_failure(output), writer:
+                self.accept(writer.finish({}))
+
+    def _finish_rejects(self) -> None:
+        if self._rejects is not None:
+            with self._rejects as writer:
+                self._partial.insert(0, writer.finish({}))
+            self._rejects = None
+
+    def _rejected_parts(self) -> list[Path]:
+        records = [*self._in_order(), *self._partial]
+        return [Path(each.rejected.path) for each in records if each.rejected is not None]
+
+    def _in_order(self) -> Iterator[UnitRecord]:
+        # Phases in the order in which they came, units by their place.
+        phases = list(dict.fromkeys(phase for phase, _ in self._records))
+        keys = sorted(self._records, key=lambda key: (phases.index(key[0]), key[1]))
+        return (self._records[key] for key in keys)
+
+    def _publish(self, found: Mapping[str, United], unwind: Unwind) -> dict[str, OutputManifest]:
+        # The quarantine comes first: outputs without the account of what they lack must never be seen. Tables
+        # of databases come last, since a transaction that is over cannot be taken back.
+        manifests = {name: each.manifest for name, each in found.items()}
+        if self._kept is not None:
+            self._kept.plan_commit(manifests)
+        if self._quarantine is not None:
+            self._quarantine.publish(self._rejected_parts())
+            unwind.push(self._quarantine.withdraw)
+        for name, target in sorted(self._targets.items(), key=lambda each: isinstance(each[1], LoadTarget)):
+            if not self._stands(name, manifests[name]):
+                manifests[name] = self._published(name, found[name])
+            unwind.push(target.withdraw)
+        for target in self._targets.values():
+            self._note(target.settle())
+        return manifests
+
+    def _note(self, left: str | None) -> None:
+        if left is not None:
+            self.notes.append(left)
+
+    def _published(self, name: str, found: United) -> OutputManifest:
+        published = self._targets[name].publish(found.parts, found.manifest)
+        if self._kept is not None and isinstance(self._targets[name], LoadTarget):
+            self._kept.note_loaded(name, found.manifest)
+        return published
+
+    def _stands(self, name: str, manifest: OutputManifest) -> bool:
+        """Whether a commit that was cut has put the output in place as it is to be.
+
+        One with other content goes away: something that was read has changed since.
+        """
+        if name not in self._there or self._kept is None:
+            return False
+        if self._was_published(self._kept, name) and (
+            self._kept.loaded(name) in (None, hashlib.sha256(manifest.to_json()).hexdigest())
+        ):
+            return True
+        self._targets[name].withdraw()
+        return False
+
+    def _clean(self) -> None:
+        """After a commit: nothing that was staged is needed any more."""
+        self._over = True
+        with Unwind() as unwind:
+            if self._kept is not None:
+                unwind.push(self._kept.release)
+                unwind.push(self._kept.remove)
+                for target in self._targets.values():
+                    unwind.push(remove, target.folder)
+                unwind.push(self._kept.end)
+            self._discard_into(unwind)
+
+    def _discard_into(self, unwind: Unwind) -> None:
+        for target in self._targets.values():
+            unwind.push(target.discard)
+        if self._kept is None:
+            for folder in self._hidden_folders():
+                unwind.push(remove, folder)
+
+    @contextmanager
+    def _noting_failure(self, output: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._failed = output
+            raise
+
+    def _check_whole(self) -> None:
+        if self._failed is not None:
+            raise RunError(f"output {self._failed!r}: a write failed, so its rows are not all there")
 
     def _check_open(self) -> None:
         if self._over:
             raise RunError("this session is over: it was committed or aborted")
+
+
+def _check_new(output: str, unit: WorkUnit, units: Sequence[WorkUnit]) -> None:
+    for each in units:
+        if each.index == unit.index:
+            raise RunError(
+                f"output {output!r}: unit {each.id} is finished, yet rows of unit {unit.id} came; write "
+                "one unit after the other, each with an index of its own"
+            )
 
 
 def _check_apart(paths: Sequence[str]) -> None:

@@ -1,0 +1,200 @@
+"""Finished units of a run, kept until the run commits: a run that was killed goes on where it was.
+
+A folder with a head, which says for which recipe the units were done, and a small file for each unit, written
+by whoever did it. One run at a time has it: the lock is the kernel's, so a killed run does not hold it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from treadle.errors import ArgumentError, ArtifactError
+from treadle.storage.atomic import is_remote, local_path, remove, sync_folder, write_atomically, write_failure
+from treadle.storage.dataset import OutputSpec, WorkUnit
+from treadle.storage.output_manifest import OutputManifest
+from treadle.storage.unit_record import StagedFile, UnitRecord
+from treadle.storage.unit_writer import record_path
+
+_HEAD = "head.json"
+_LOCK = "lock"
+_JOURNAL = "commit.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where finished units are kept (a local folder), and for which recipe they count.
+
+    `fingerprint` changes whenever the rows that a unit gives may change.
+    """
+
+    path: str
+    fingerprint: str
+
+
+class OpenCheckpoint:
+    """A checkpoint that this session has for itself.
+
+    Raises:
+        ArgumentError: its folder is not local.
+        ArtifactError: another run has it.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, OutputSpec]) -> None:
+        if is_remote(checkpoint.path):
+            raise ArgumentError(
+                f"cannot keep a checkpoint at {checkpoint.path}: expected a folder of this machine; "
+                "give one by the field checkpoint, or switch it off"
+            )
+        self.folder = local_path(checkpoint.path)
+        self.records = self.folder / "units"
+        self._recipe = {"fingerprint": checkpoint.fingerprint, "outputs": _digest(specs)}
+        self._lock = -1
+        self._take()
+
+    @property
+    def same_recipe(self) -> bool:
+        """Whether the units that are kept were done for this recipe."""
+        try:
+            return bool(json.loads((self.folder / _HEAD).read_bytes()) == self._recipe)
+        except (OSError, ValueError):
+            return False
+
+    def start(self) -> None:
+        """Forget units of another recipe; the caller has removed their files."""
+        if self.same_recipe:
+            return
+        with write_failure(self.folder):
+            remove(self.folder / _HEAD)  # first: what is half cleared counts for no recipe
+            remove(self.records)
+            remove(self.folder / _JOURNAL)
+            self.records.mkdir()
+            write_atomically(self.folder / _HEAD, json.dumps(self._recipe).encode())
+
+    def known_files(self) -> frozenset[str]:
+        """The paths of the files that records of units name."""
+        records = (_read(each) for each in sorted(self.records.glob("*.json")))
+        return frozenset(file.path for record in records if record for file in record.all_files)
+
+    def find(self, phase: str, unit: WorkUnit) -> UnitRecord | None:
+        """The record of a unit whose files are whole; one that is damaged is removed."""
+        path = record_path(str(self.records), phase, unit)
+        if not unit.identity or not path.exists():
+            return None
+        record = _read(path)
+        if record is not None and all(map(_whole, record.all_files)):
+            return record.of(unit)
+        remove(path)  # a damaged record is as good as none: the unit is done again
+        return None
+
+    def plan_commit(self, manifests: Mapping[str, OutputManifest]) -> None:
+        """Note, before anything appears, what is going to: a commit that is cut goes on from it."""
+        self._note({name: _sum(each) for name, each in manifests.items()}, self._journal()["loaded"])
+
+    def note_loaded(self, name: str, manifest: OutputManifest) -> None:
+        """Note that a database has taken the rows of an output."""
+        journal = self._journal()
+        self._note(journal["planned"], journal["loaded"] | {name: _sum(manifest)})
+
+    def planned(self, name: str, content: bytes) -> bool:
+        """Whether a commit was going to put a manifest of that content in place."""
+        return bool(self._journal()["planned"].get(name) == hashlib.sha256(content).hexdigest())
+
+    def loaded(self, name: str) -> str | None:
+        """The sum of the manifest whose rows a database has taken."""
+        return self._journal()["loaded"].get(name)
+
+    def end(self) -> None:
+        """Everything is in place: from now on no unit counts. What is kept may be removed after this."""
+        with write_failure(self.folder):
+            remove(self.folder / _HEAD)
+            sync_folder(self.folder)
+
+    def remove(self) -> None:
+        """Remove what is kept, and let another run have the place."""
+        with write_failure(self.folder):
+            for each in self.folder.iterdir():
+                if each.name != _LOCK:
+                    remove(each)
+            remove(self.folder / _LOCK)
+            with suppress(OSError):  # another run has begun here just now
+                self.folder.rmdir()
+
+    def release(self) -> None:
+        """Let another run have it; harmless the second time."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _take(self) -> None:
+        while True:
+            with write_failure(self.folder):
+                self.records.mkdir(parents=True, exist_ok=True)
+                self._lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise self._taken() from error
+            if _is_at(self._lock, self.folder / _LOCK):
+                break
+            self.release()  # who had it has just removed it
+        os.truncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def _taken(self) -> ArtifactError:
+        owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+        self.release()
+        return ArtifactError(
+            f"{self.folder}: another run has this checkpoint (process {owner}); wait for it or stop it, "
+            "or give this run another output folder"
+        )
+
+    def _journal(self) -> dict[str, dict[str, str]]:
+        try:
+            found = json.loads((self.folder / _JOURNAL).read_bytes())
+            return {"planned": dict(found["planned"]), "loaded": dict(found["loaded"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {"planned": {}, "loaded": {}}
+
+    def _note(self, planned: Mapping[str, str], loaded: Mapping[str, str]) -> None:
+        content = json.dumps({"planned": dict(planned), "loaded": dict(loaded)})
+        with write_failure(self.folder):
+            write_atomically(self.folder / _JOURNAL, content.encode())
+
+
+def _read(path: Path) -> UnitRecord | None:
+    try:
+        return UnitRecord.from_json(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _sum(manifest: OutputManifest) -> str:
+    return hashlib.sha256(manifest.to_json()).hexdigest()
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _digest(specs: Mapping[str, OutputSpec]) -> str:
+    described = {name: asdict(spec) for name, spec in sorted(specs.items())}
+    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _whole(file: StagedFile) -> bool:
+    try:
+        with Path(file.path).open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            return opened.tell() == file.bytes and digest == file.sha256
+    except OSError:
+        return False

@@ -1,0 +1,119 @@
+"""Locks of this machine's processes, which end with the process that holds them, and hidden folders that live
+as long as their writer.
+
+A lock is a file that is locked by flock and removed when it is let go, so that nothing stays behind; a killed
+owner leaves the file, which the next one takes over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from treadle.storage.atomic import remove, staging_path
+
+
+class FileLock:
+    """The lock at `path`; not for several threads, each makes its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+
+    def acquire(self, *, wait: bool = True) -> bool:
+        """Take it, waiting for who has it; without `wait`, False when somebody has it. Raises OSError."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                is_there = _is_at(handle, self._path)
+            except BlockingIOError:
+                os.close(handle)
+                return False
+            except BaseException:
+                os.close(handle)
+                raise
+            if is_there:
+                self._handle = handle
+                return True
+            os.close(handle)  # who had it removed the file, and the next makes another
+
+    def release(self) -> None:
+        """Let go of it, and remove its file; nothing when it is not held."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            self._path.unlink(missing_ok=True)
+            os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock at `path`, waiting for it."""
+    lock = FileLock(path)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class LiveFolder:
+    """A fresh hidden name beside `target`, as of `staging_path`, and a lock that says its writer lives."""
+
+    def __init__(self, target: Path) -> None:
+        self.path = staging_path(target)
+        self._lock = FileLock(_lock_of(self.path))
+
+    def claim(self) -> None:
+        """Say that the writer lives, before the folder is made."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """The folder is gone or has another name."""
+        self._lock.release()
+
+
+def clear_dead(target: Path) -> bool:
+    """Remove what writers of `target` left beside it that are dead, or say nothing of their life.
+
+    Returns whether none lives.
+    """
+    prefix = f".{target.name}.staging-"
+    if not target.parent.is_dir():
+        return True
+    found = {
+        each.name.removesuffix(".lock") for each in target.parent.iterdir() if each.name.startswith(prefix)
+    }
+    alive = [each for each in sorted(found) if not _clear(target.with_name(each))]
+    return not alive
+
+
+def _clear(folder: Path) -> bool:
+    if not _lock_of(folder).exists():  # whoever claims a folder does so before it is made
+        remove(folder)
+        return True
+    lock = FileLock(_lock_of(folder))
+    if not lock.acquire(wait=False):
+        return False
+    try:
+        remove(folder)
+    finally:
+        lock.release()
+    return True
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(handle)
+    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)

@@ -1,0 +1,121 @@
+"""One schema for all files of an output, and the files that have to be written anew to have it.
+
+Nothing becomes something, whole numbers become fractions where that is exact. Any other change of type
+between two files is refused, or turns the column into text, as the output says; no value is silently made
+null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from treadle.errors import RunError
+from treadle.storage.atomic import remove, write_failure
+from treadle.storage.dataset import Dataset, OutputSpec, WorkUnit
+from treadle.storage.formats.backends import read_backend_for, write_backend_for
+from treadle.storage.part import staged_file
+from treadle.storage.schema import as_text, conform, widen
+from treadle.storage.unit_record import StagedFile
+
+_TEXT_FORMATS = ("jsonl", "csv", "text")
+
+
+class Source(NamedTuple):
+    """A staged file, and what its rows were made from: for messages."""
+
+    file: StagedFile
+    origin: str
+
+
+class Union(NamedTuple):
+    """The schema of all files; `texts` are the columns that become text."""
+
+    schema: pa.Schema
+    texts: frozenset[str]
+
+
+def unite(sources: Sequence[Source], spec: OutputSpec) -> Union:
+    """The schema of all files together.
+
+    Raises:
+        RunError: a column has two types that do not go together, and the output does not take text for it.
+    """
+    known = pa.schema([])
+    typed: dict[str, Source] = {}
+    texts: set[str] = set()
+    for source in sources:
+        for field in source.file.schema:
+            at = known.get_field_index(field.name)
+            if at < 0:
+                known = known.append(field.remove_metadata())
+            elif known.field(at).type != field.type and field.name not in texts:
+                kind = _joined(known.field(at), field)
+                if kind is None and spec.on_type_change == "refuse":
+                    raise _conflict(field, source, known.field(at), typed[field.name])
+                if kind is None:
+                    texts.add(field.name)
+                known = known.set(at, pa.field(field.name, kind or pa.string()))
+            if not pa.types.is_null(field.type):
+                typed.setdefault(field.name, source)
+    return Union(known, frozenset(texts))
+
+
+def rewritten(file: StagedFile, union: Union, spec: OutputSpec) -> StagedFile:
+    """The file itself when it has the schema already; else a new one beside it, which takes its place.
+
+    Raises:
+        RunError: a value has no exact form under the schema, or the file cannot be written.
+    """
+    if not _differs(file.schema, union, spec):
+        return file
+    backend = write_backend_for(spec.backend)
+    old = Path(file.path)
+    new = old.with_name(f"{old.name.partition('.')[0]}-united.{old.name.partition('.')[2]}")
+    remove(new)  # a commit that was cut in the middle may have left it
+    with write_failure(new):
+        part = backend.open_part(new, spec)
+        try:
+            for rows in _read(file, "parquet" if backend.load is not None else spec.backend):
+                part.write(conform(as_text(rows, union.texts), union.schema))
+            part.close()
+        except BaseException:
+            part.abandon()
+            raise
+    return staged_file(file.output, new, file.lane, file.rows, union.schema)
+
+
+def _read(file: StagedFile, backend: str) -> Iterator[pa.Table]:
+    unit = WorkUnit(file.path, 0, file.path, file.bytes)
+    for batch in read_backend_for(backend).read(Dataset(backend, file.path), unit, 65_536):
+        if batch.bad:
+            raise ValueError(f"{batch.bad[0].source}:{batch.bad[0].line}: {batch.bad[0].reason}")
+        yield pa.table(batch.rows)
+
+
+def _joined(one: pa.Field[Any], other: pa.Field[Any]) -> pa.DataType | None:
+    try:
+        wide = widen(pa.schema([one]), pa.schema([other]))
+    except (pa.ArrowException, ValueError):
+        return None
+    kind: pa.DataType = wide.field(0).type
+    return kind
+
+
+def _differs(schema: pa.Schema, union: Union, spec: OutputSpec) -> bool:
+    if spec.backend not in _TEXT_FORMATS:
+        return not schema.equals(union.schema)
+    # In text a column of nulls, or one that is not there, looks the same whatever its type.
+    kinds = {each.name: each.type for each in union.schema}
+    return any(each.type != kinds[each.name] and not pa.types.is_null(each.type) for each in schema)
+
+
+def _conflict(field: pa.Field[Any], source: Source, known: pa.Field[Any], first: Source) -> RunError:
+    return RunError(
+        f"output {source.file.output!r}: column {field.name!r} is {field.type} in the rows of "
+        f"{source.origin}, but {known.type} in those of {first.origin}; make them one type before, declare "
+        "it in inputs.NAME.types, or set outputs.NAME.on_type_change: text"
+    )
