@@ -11,11 +11,13 @@ from pathlib import Path
 import pydantic
 import pytest
 
+from tests.manifest.names import FORMATS, RUN_TYPES
 from treadle.domain import EmbedTransform, TokenizeTransform
-from treadle.manifest import read_manifest
+from treadle.manifest import read_manifest, starters
 from treadle.manifest.model import Manifest
 from treadle.manifest.scalars import read_word, write_word
-from treadle.processing.runners import check_manifest
+from treadle.processing.runners import check_manifest, known_patterns
+from treadle.storage.formats.backends import known_formats
 
 REFERENCE = Path(__file__).parents[2] / "docs/manifest.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -68,6 +70,13 @@ def test_the_reference_names_no_key_that_does_not_exist() -> None:
     """A key that was renamed must not live on in the reference."""
     known = {name for (_, name), _ in FIELDS} | OPTIONS | {"include"}
     assert {row[0] for row in ROW.findall(REFERENCE.read_text())} <= known
+
+
+def test_the_names_that_editors_suggest_are_the_registered_ones() -> None:
+    """Registries know more once plugins are loaded; every built-in name has to be suggested."""
+    assert {*known_formats()} >= {*FORMATS}
+    assert {*known_patterns()} >= {*RUN_TYPES} - {"custom"}
+    assert {*starters()} == {*RUN_TYPES}
 
 
 def test_the_example_at_the_top_is_fit_to_run(tmp_path: Path) -> None:

@@ -9,27 +9,33 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
 from treadle.manifest.include import gather
 from treadle.manifest.interpolate import Interpolation
-from treadle.manifest.model import KNOWN_VERSIONS, Manifest, ParamSection
+from treadle.manifest.lower import lower
+from treadle.manifest.model import Manifest, ParamSection
 from treadle.manifest.params import Params, resolve_params
-from treadle.manifest.places import Leaf, Node, Section, find, plain
-from treadle.manifest.problems import Problems, describe
-from treadle.manifest.validate import validate
+from treadle.manifest.places import Section, find, plain
+from treadle.manifest.problems import Problems
+from treadle.manifest.spelling import Spelling
+from treadle.manifest.validate import note_unknown_formats, validate
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A manifest with its includes merged, before params; every value knows its place."""
+    """A manifest with its includes merged, in the present language, before params.
+
+    Every value knows its place; `spelling` is how the file writes what has other names today.
+    """
 
     tree: Section
+    spelling: Spelling = field(default_factory=Spelling)
 
     @cached_property
     def digest(self) -> str:
@@ -51,7 +57,7 @@ def merged_params_from_manifest(document: Document, overlay: Mapping[str, object
 
     Raises ManifestError for unknown, missing and ill-typed params.
     """
-    problems = Problems()
+    problems = Problems(document.spelling)
     params = _merge_params(document, overlay, problems)
     problems.raise_any()
     return params
@@ -62,22 +68,31 @@ def bind_manifest(document: Document, params: Params, variables: Mapping[str, st
 
     Raises ManifestError with all that is wrong.
     """
-    problems = Problems()
+    problems = Problems(document.spelling)
     manifest = _bind(document, params, variables, problems)
     problems.raise_any()
     return _certain(manifest)
 
 
 def read_manifest(
-    path: str | os.PathLike[str], overlay: Mapping[str, object], variables: Mapping[str, str]
+    path: str | os.PathLike[str],
+    overlay: Mapping[str, object],
+    variables: Mapping[str, str],
+    formats: Sequence[str] = (),
 ) -> Manifest:
-    """Load, merge and bind the manifest at `path`; one ManifestError has the problems of all three."""
+    """Load, merge and bind the manifest at `path`; one ManifestError has the problems of all three.
+
+    `formats` are the names of the formats, where they are known: a manifest that is refused anyway is then
+    told of unknown ones too. (One that is not refused is checked against them by whoever opens them.)
+    """
     problems = Problems()
     document = _load(path, problems)
     manifest = None
     if document is not None:
         params = _merge_params(document, overlay, problems)
         manifest = _bind(document, params, variables, problems)
+        if manifest is None and formats:
+            note_unknown_formats(document.tree, formats, problems)
     problems.raise_any()
     return _certain(manifest)
 
@@ -85,23 +100,11 @@ def read_manifest(
 def _load(path: str | os.PathLike[str], problems: Problems) -> Document | None:
     """The document; None when the manifest is unreadable or of a version whose keys are not known."""
     tree = gather(os.fspath(path), problems)
-    if tree is None or not _is_known_version(tree, problems):
+    lowered = None if tree is None else lower(tree, problems)
+    if lowered is None:
         return None
-    return Document(tree)
-
-
-def _is_known_version(tree: Section, problems: Problems) -> bool:
-    entry = find(tree, ("drtml_version",))
-    if entry is None or _is_version(entry.node):
-        return True
-    expected = f"a known version of the language ({', '.join(map(str, KNOWN_VERSIONS))})"
-    problems.add(entry.node.place, ("drtml_version",), expected, describe(entry.node))
-    return False
-
-
-def _is_version(node: Node) -> bool:
-    # The type is asked for because 4.0 == 4.
-    return isinstance(node, Leaf) and type(node.value) is int and node.value in KNOWN_VERSIONS
+    problems.spelling = lowered[1]
+    return Document(*lowered)
 
 
 def _merge_params(document: Document, overlay: Mapping[str, object], problems: Problems) -> Params:
@@ -117,7 +120,7 @@ def _bind(
     interpolation = Interpolation(params, variables, problems)
     tree = interpolation.fill(document.tree)
     manifest = validate(Manifest, tree, (), problems, ignore=interpolation.unknown)
-    return None if manifest is None else manifest.keep_origin(tree, document.digest)
+    return None if manifest is None else manifest.keep_origin(tree, document.digest, document.spelling)
 
 
 def _certain(result: T | None) -> T:

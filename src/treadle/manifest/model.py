@@ -7,6 +7,7 @@ they are registered by rooms above, which check them and report with `Manifest.p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -14,14 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from treadle.errors import Problem
 from treadle.manifest.places import Section, nearest_entry, trail_of
 from treadle.manifest.problems import problem_at
-
-KNOWN_VERSIONS = (4,)
+from treadle.manifest.spelling import PRESENT, Spelling
 
 Text = Annotated[str, Field(min_length=1)]
 Columns = tuple[Text, ...]
 Count = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
+ColumnType = Literal["bool", "int64", "float64", "string"]
 
 
 class StrictSection(BaseModel):
@@ -56,19 +57,27 @@ class RunSection(StrictSection):
 
 
 class DatasetSection(StrictSection):
-    """Where an input lies: a file, a folder or a glob."""
+    """Where an input lies: a file, a folder, a glob or a URL; or a table of a database."""
 
-    backend: Literal["jsonl", "parquet"]
+    backend: Text
     path: Text
     columns: Columns | None = None
+    types: dict[Text, ColumnType] = Field(default_factory=dict)
+    missing: Literal["reject", "null"] = "reject"
+    split_bytes: Count | None = 128 * 2**20
+    options: dict[Text, Any] = Field(default_factory=dict)
 
 
 class OutputSection(StrictSection):
-    """Where an output goes: a folder that does not exist yet."""
+    """Where an output goes: a folder, a prefix of an object store, or a table of a database."""
 
-    backend: Literal["jsonl", "parquet"]
+    backend: Text
     path: Text
     compression: Text | None = None
+    mode: Literal["error", "overwrite", "append"] = "error"
+    lanes: Count = 1
+    on_type_change: Literal["refuse", "text"] = "refuse"
+    options: dict[Text, Any] = Field(default_factory=dict)
 
 
 class TransformSection(StrictSection):
@@ -91,11 +100,31 @@ class MappingSection(StrictSection):
     max_terms: Count | None = None
 
 
+class AggregateSection(StrictSection):
+    """One column made of all rows of a group."""
+
+    function: Literal["count", "sum", "min", "max", "mean", "list"]
+    column: Text | None = None
+
+
 class ReduceSection(StrictSection):
-    """Sums of some columns over groups of equal keys."""
+    """Sums, or other aggregates, of some columns over groups of equal keys."""
 
     keys: Annotated[Columns, Field(min_length=1)]
-    sums: Annotated[Columns, Field(min_length=1)]
+    sums: Columns = ()
+    aggregates: dict[Text, AggregateSection] = Field(default_factory=dict)
+    buckets: Count | None = None
+    memory_rows: Count = 1_000_000
+
+
+class DedupSection(StrictSection):
+    """Which rows are the same."""
+
+    columns: Annotated[Columns, Field(min_length=1)] = ("text",)
+    method: Literal["exact", "normalized", "minhash"] = "exact"
+    threshold: Fraction = 0.8
+    permutations: Count = 128
+    ngram: Count = 5
 
 
 class EmbedTrainSection(StrictSection):
@@ -135,11 +164,28 @@ class GenerateSection(StrictSection):
 
 
 class ParallelismSection(StrictSection):
-    """How the stages run."""
+    """Where the units of a run are worked on, and how the stages run there.
 
-    backend: Literal["inprocess"] = "inprocess"
+    `workers` None: as many as the client has.
+    """
+
+    backend: Literal["inprocess", "processes", "ray"] = "inprocess"
+    workers: Count | None = None
+    assign: Literal["pull", "static"] = "pull"
     batch_rows: Count = 1024
     queue_depth: Count = 8
+
+
+class EverySection(StrictSection):
+    """How often."""
+
+    units: Count = 1
+
+
+class CheckpointSection(StrictSection):
+    """Finished units are kept, so that a run that was killed goes on where it was."""
+
+    every: EverySection = EverySection()
 
 
 class ErrorsSection(StrictSection):
@@ -157,10 +203,43 @@ class RuntimeSection(StrictSection):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+class PrometheusSection(StrictSection):
+    """How Prometheus gets the metrics of a run.
+
+    `pull`: it asks at `address`; `push`: they are sent to the gateway at `url`; `textfile`: they are written
+    to `path` for the collector of a node exporter.
+    """
+
+    mode: Literal["pull", "push", "textfile"]
+    address: Text = "127.0.0.1:0"
+    url: Text | None = None
+    path: Text | None = None
+    job: Text = "treadle"
+    interval: Positive = 5.0
+
+
 class MetricsSection(StrictSection):
-    """Where metrics go."""
+    """Where events and metrics go."""
 
     log: Text | None = None
+    trace: Text | None = None
+    interval: Positive = 1.0
+    prometheus: PrometheusSection | None = None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a run is dispatched.
+
+    Version 4 and 3: the run type `pattern` when it is registered, else the dotted callable `entry`. Older
+    (2): the registered `mode`, else `entry`, which is there called `runner`. A manifest that names an entry
+    only has the pattern, or mode, "custom".
+    """
+
+    version: int = PRESENT
+    pattern: str | None = None
+    mode: str | None = None
+    entry: str | None = None
 
 
 class Manifest(StrictSection):
@@ -175,28 +254,41 @@ class Manifest(StrictSection):
     inputs: dict[str, DatasetSection] = Field(default_factory=dict)
     outputs: dict[str, OutputSection] = Field(default_factory=dict)
     transform: TransformSection | None = None
+    transforms: tuple[TransformSection, ...] = ()
     mapping: MappingSection | None = None
     reduce: ReduceSection | None = None
+    dedup: DedupSection | None = None
     embed_train: EmbedTrainSection | None = None
     cluster: ClusterSection | None = None
     generate: GenerateSection | None = None
     parallelism: ParallelismSection = ParallelismSection()
+    checkpoint: CheckpointSection | None = None
     errors: ErrorsSection = ErrorsSection()
     runtime: RuntimeSection = RuntimeSection()
     metrics: MetricsSection = MetricsSection()
 
     _tree: Section = PrivateAttr()
     _digest: str = PrivateAttr()
+    _spelling: Spelling = PrivateAttr(default=Spelling())
+
+    @property
+    def execution(self) -> Execution:
+        """What is run, by the version that the manifest was written in."""
+        version, run = self._spelling.version, self.run
+        if version < 3:
+            return Execution(version, mode=run.type, entry=run.entry)
+        return Execution(version, pattern=run.type, entry=run.entry)
 
     @property
     def digest(self) -> str:
         """SHA-256, in hex, of the merged document before params: comments and order of keys play no part."""
         return self._digest
 
-    def keep_origin(self, tree: Section, digest: str) -> Manifest:
-        """Self, with the tree and the digest that it was made from; for the loader only."""
+    def keep_origin(self, tree: Section, digest: str, spelling: Spelling) -> Manifest:
+        """Self, with what it was made from; for the loader only."""
         self._tree = tree
         self._digest = digest
+        self._spelling = spelling
         return self
 
     def problem(self, field_path: str, expected: str, found: str, nearest: str | None = None) -> Problem:
@@ -205,4 +297,5 @@ class Manifest(StrictSection):
         A field that is not written down is placed at the nearest section around it. Nothing is raised.
         """
         trail = trail_of(field_path)
-        return problem_at(nearest_entry(self._tree, trail).key, trail, expected, found, nearest)
+        place = nearest_entry(self._tree, trail).key
+        return problem_at(place, self._spelling.old(trail), expected, found, nearest)

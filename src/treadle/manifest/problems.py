@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from treadle.errors import ManifestError, Problem
 from treadle.manifest.places import Items, Leaf, Node, Place, Section, Trail, trail_text
 from treadle.manifest.scalars import write_word
+from treadle.manifest.spelling import Spelling
 
 _SHOWN = 80
 
@@ -15,16 +16,17 @@ class Problems:
     """The problems met so far.
 
     `incomplete` is set when a file of the manifest could not be read: from then on nothing is called missing
-    or unknown that may stand in that file.
+    or unknown that may stand in that file. `spelling` is how the manifest writes the fields of the language.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spelling: Spelling | None = None) -> None:
         self.incomplete = False
+        self.spelling = spelling or Spelling()
         self._found: list[Problem] = []
 
     def add(self, place: Place, trail: Trail, expected: str, found: str, nearest: str | None = None) -> None:
         """Note one problem; nothing is raised yet."""
-        self._found.append(problem_at(place, trail, expected, found, nearest))
+        self._found.append(problem_at(place, self.spelling.old(trail), expected, found, nearest))
 
     def add_absent(
         self, place: Place, trail: Trail, expected: str, found: str, nearest: str | None = None

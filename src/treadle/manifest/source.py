@@ -9,7 +9,7 @@ from treadle.manifest.places import Place
 from treadle.manifest.problems import Problems
 
 MAX_BYTES = 1 << 20
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def read_text(path: Path, start: Place, problems: Problems) -> str | None:
@@ -38,7 +38,7 @@ def _decoded(raw: bytes, start: Place, problems: Problems) -> str | None:
         found = f"byte 0x{error.object[error.start]:02x}"
         problems.unreadable(place_after(before, start), (), "UTF-8 text", found)
         return None
-    if stray := _UNPRINTABLE.search(text):
+    if stray := UNPRINTABLE.search(text):
         place = place_after(text[: stray.start()], start)
         problems.unreadable(place, (), "printable text", f"the character U+{ord(stray[0]):04X}")
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from treadle.errors import nearest
 from treadle.manifest.model import StrictSection
-from treadle.manifest.places import Leaf, Section, Trail, find, nearest_entry, plain
+from treadle.manifest.places import Entry, Leaf, Section, Trail, find, nearest_entry, plain
 from treadle.manifest.problems import Problems, brief, describe, listing
 
 M = typing.TypeVar("M", bound=StrictSection)
@@ -53,6 +53,22 @@ def validate(
         return None
 
 
+def note_unknown_formats(tree: Section, formats: Sequence[str], problems: Problems) -> None:
+    """Note each `backend` of an input or output that is none of `formats`; placeholders are left alone."""
+    for kind in ("inputs", "outputs"):
+        section = find(tree, (kind,))
+        names = section.node.entries if section and isinstance(section.node, Section) else {}
+        for name in names:
+            trail = (kind, name, "backend")
+            match find(tree, trail):
+                case Entry(_, Leaf(str() as backend, place)) if backend and "${" not in backend:
+                    if backend not in formats:
+                        guess = nearest(backend, formats)
+                        problems.add(place, trail, listing(formats), brief(backend), guess)
+                case _:
+                    pass
+
+
 def _note(
     kind: object,
     tree: Section,
@@ -70,7 +86,7 @@ def _note(
         case "missing":
             problems.add_absent(entry.key, trail, "a value (the key is required)", "nothing")
         case "extra_forbidden":
-            known = sorted(_known_keys(kind, detail["loc"][:-1]))
+            known = sorted(_written_keys(kind, detail["loc"][:-1], base, problems))
             guess = nearest(name, known)
             problems.add(entry.key, trail, listing(known), f"the unknown key {brief(name)}", guess)
         case other:
@@ -99,6 +115,11 @@ def _known_keys(kind: object, trail: Iterable[str | int]) -> tuple[str, ...]:
         kind = _step_into(kind, step)
     model = _model_of(kind)
     return () if model is None else (*model.model_fields, *model.taken_before)
+
+
+def _written_keys(kind: object, steps: Trail, base: Trail, problems: Problems) -> set[str]:
+    """The same, as the version of this manifest spells them."""
+    return {str(problems.spelling.old((*base, *steps, key))[-1]) for key in _known_keys(kind, steps)}
 
 
 def _step_into(kind: object, step: str | int) -> object:
