@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.domain.columns import token_lists, vector_column, vector_matrix
-from treadle.domain.result import Counters, Reject
+from treadle.domain.result import Counters, ProcessResult, Reject
 from treadle.domain.transforms import EmbedTransform, TokenizeTransform
 from treadle.domain.word_weights import residual_idf
 from treadle.errors import ArgumentError
@@ -35,12 +35,18 @@ def test_counters_add_up_in_any_grouping(a: Counters, b: Counters, c: Counters) 
         assert (a + b).balanced
 
 
+def rows_of(result: ProcessResult) -> pa.RecordBatch:
+    rows = result.outputs["rows"]
+    assert isinstance(rows, pa.RecordBatch)
+    return rows
+
+
 def test_rows_are_kept_filtered_or_rejected_with_a_reason() -> None:
     rows = batch_of(
         id=["a", "b", "c", "d"], text=["War and peace", None, "?!", "Gold"], year=[1790, 1790, 1791, None]
     )
     result = TokenizeTransform(keep=["id"], group_by="year")(rows)
-    assert result.outputs["rows"].to_pydict() == {"id": ["a"], "tokens": [["war", "and", "peace"]]}
+    assert rows_of(result).to_pydict() == {"id": ["a"], "tokens": [["war", "and", "peace"]]}
     assert result.rejects == (Reject(1, "text is null"), Reject(3, "year is null"))
     assert result.counters == Counters(rows_in=4, rows_out=1, filtered=1, rejected=2)
     assert result.state is not None
@@ -50,7 +56,7 @@ def test_rows_are_kept_filtered_or_rejected_with_a_reason() -> None:
 def test_a_column_that_is_no_text_rejects_its_rows() -> None:
     result = TokenizeTransform(text_column="n")(batch_of(n=[1, None]))
     assert [each.reason for each in result.rejects] == ["n is int, expected a string", "n is null"]
-    assert result.outputs["rows"].schema.field("tokens").type == pa.list_(pa.string())
+    assert rows_of(result).schema.field("tokens").type == pa.list_(pa.string())
     assert result.counters.balanced
 
 
@@ -60,7 +66,7 @@ def test_every_row_is_accounted_for(texts: list[str | None], least: int) -> None
     result = TokenizeTransform(min_tokens=least)(rows)
     assert result.counters.balanced
     assert result.counters.rejected == texts.count(None)
-    lengths = pc.list_value_length(result.outputs["rows"]["tokens"]).to_pylist()
+    lengths = pc.list_value_length(rows_of(result)["tokens"]).to_pylist()
     assert lengths == [len(text.split()) for text in texts if text is not None and len(text.split()) >= least]
 
 
@@ -69,13 +75,13 @@ def test_wrong_options_and_columns_are_named() -> None:
         TokenizeTransform(normalize="NFX")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="without 'tokens'"):
         TokenizeTransform(keep=["tokens"])
-    with pytest.raises(ArgumentError, match="no column 'id'; the rows have"):
+    with pytest.raises(ArgumentError, match="expected a column 'id', found the columns text"):
         TokenizeTransform(keep=["id"])(batch_of(text=["a"]))
     with pytest.raises(ArgumentError, match="above 0"):
         EmbedTransform(smoothing=0)
     with pytest.raises(ArgumentError, match="needs the side input 'vectors', got"):
         EmbedTransform().bind({})
-    with pytest.raises(ArgumentError, match="no column 'count'"):
+    with pytest.raises(ArgumentError, match="expected a column 'count'"):
         EmbedTransform().bind({"vectors": pa.table({"term": ["a"]})})
 
 
@@ -123,7 +129,7 @@ def test_a_passage_vector_is_the_weighted_mean_by_definition(
     table = vectors_table(documents=documents)
     lists = [["the", "war", "war", "peace"], ["gold", "unknown"], ["silver", "the", "bank", "gold", "war"]]
     result = options.bind({"vectors": table})(batch_of(tokens=lists))
-    found = vector_matrix(result.outputs["rows"]["vector"])
+    found = vector_matrix(rows_of(result)["vector"])
     assert found.dtype == np.float32
     for row, tokens in zip(found, lists, strict=True):
         assert row == pytest.approx(by_hand(tokens, table, options), abs=1e-5)
@@ -133,8 +139,8 @@ def test_rows_without_a_known_word_are_filtered_and_null_ones_rejected() -> None
     bound = EmbedTransform(keep=["id"]).bind({"vectors": vectors_table()})
     tokens = pa.array([["zzz"], None, [], ["the"], ["zzz", "gold"]], pa.list_(pa.string()))
     result = bound(pa.RecordBatch.from_arrays([pa.array(range(5)), tokens], names=["id", "tokens"]))
-    assert result.outputs["rows"]["id"].to_pylist() == [4]
-    assert result.outputs["rows"].schema.field("vector").type == pa.list_(pa.float32(), 4)
+    assert rows_of(result)["id"].to_pylist() == [4]
+    assert rows_of(result).schema.field("vector").type == pa.list_(pa.float32(), 4)
     assert result.rejects == (Reject(1, "tokens is null"),)
     assert result.counters == Counters(rows_in=5, rows_out=1, filtered=3, rejected=1)
 
@@ -143,15 +149,15 @@ def test_a_batch_does_not_depend_on_its_neighbours_or_its_offset() -> None:
     """Batches are slices of larger ones: offsets must not shift the words of a row."""
     bound = EmbedTransform().bind({"vectors": vectors_table()})
     rows = batch_of(tokens=[["war"], ["gold", "bank"], [], ["peace", "silver"]])
-    whole = vector_matrix(bound(rows).outputs["rows"]["vector"])
-    parts = [vector_matrix(bound(rows.slice(at, 1)).outputs["rows"]["vector"]) for at in (0, 1, 3)]
+    whole = vector_matrix(rows_of(bound(rows))["vector"])
+    parts = [vector_matrix(rows_of(bound(rows.slice(at, 1)))["vector"]) for at in (0, 1, 3)]
     assert whole.tolist() == np.concatenate(parts).tolist()
     nulls = bound(batch_of(tokens=[None, None]))
     assert nulls.counters == Counters(rows_in=2, rejected=2)
     with pytest.raises(ArgumentError, match="'tokens' is string, expected lists"):
         bound(batch_of(tokens=["war"]))
     empty = bound(rows.slice(0, 0))
-    assert empty.outputs["rows"].num_rows == 0
+    assert rows_of(empty).num_rows == 0
     assert empty.counters == Counters()
 
 

@@ -35,12 +35,17 @@ def build_mapping(
     Raises ArgumentError for limits below 1, or a registry without the columns term (text), count and
     documents (integers).
     """
-    if min_count < 1 or (max_terms is not None and max_terms < 1):
-        raise ArgumentError(f"min_count and max_terms must be at least 1, got {min_count} and {max_terms}")
     totals = SumFold(("term",), ("count", "documents"))
     for registry in registries:
         totals.add(registry)
-    table = _typed(totals.result())
+    return number_terms(totals.result(), min_count=min_count, max_terms=max_terms)
+
+
+def number_terms(totals: pa.Table, *, min_count: int = 1, max_terms: int | None = None) -> pa.Table:
+    """As `build_mapping`, for terms that are summed already: each is in `totals` once."""
+    if min_count < 1 or (max_terms is not None and max_terms < 1):
+        raise ArgumentError(f"min_count and max_terms must be at least 1, got {min_count} and {max_terms}")
+    table = _typed(totals)
     wanted = pc.and_(pc.greater_equal(table["count"], pa.scalar(min_count)), pc.is_valid(table["term"]))
     table = table.filter(wanted).sort_by([("count", "descending"), ("term", "ascending")])
     table = table.slice(0, max_terms)

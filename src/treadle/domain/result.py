@@ -5,8 +5,9 @@ Counters add with `+`, so that workers never share one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,10 +16,14 @@ from treadle.domain.term_registry import TermRegistry
 
 @dataclass(frozen=True)
 class Reject:
-    """A row that cannot be used: `index` is its position in the batch, from 0."""
+    """A row that cannot be used: `index` is its position in the batch, from 0.
+
+    `kind` is a short stable name such as "wrong-type", `reason` a sentence.
+    """
 
     index: int
     reason: str
+    kind: str = "rejected"
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,17 @@ class Counters:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """What a transform makes of one batch; `state` is the part that is merged over batches."""
+    """What a transform makes of one batch; `state` is the part that is merged over batches.
 
-    outputs: Mapping[str, pa.RecordBatch]
+    The rows of an output are a record batch or Python records. `kept` has the position in the batch of each
+    row given out, in a chain of transforms; None: nobody knows.
+    """
+
+    outputs: Mapping[str, pa.RecordBatch | Sequence[Mapping[str, Any]]]
     rejects: tuple[Reject, ...]
     counters: Counters
     state: TermRegistry | None = None
+    kept: Sequence[int] | None = None
 
 
 Transform = Callable[[pa.RecordBatch], ProcessResult]

@@ -22,7 +22,7 @@ from treadle.domain.result import Counters, ProcessResult, Reject, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.domain.text import Normalization, tokenize
 from treadle.domain.word_weights import PassageBasis, passage_basis
-from treadle.errors import ArgumentError
+from treadle.errors import ArgumentError, MissingColumnError
 
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
@@ -56,7 +56,12 @@ class TokenizeTransform:
         return self
 
     def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
-        """Tokenize one batch. Raises ArgumentError when a column is missing, or cannot be grouped by."""
+        """Tokenize one batch.
+
+        Raises:
+            MissingColumnError: a column is missing.
+            ArgumentError: a column cannot be grouped by.
+        """
         self._check(batch)
         groups = batch[self.group_by].to_pylist() if self.group_by else [None] * batch.num_rows
         registry = TermRegistry(batch[self.group_by].type if self.group_by else None)
@@ -73,7 +78,9 @@ class TokenizeTransform:
                 lists.append(tokens)
                 registry.add(tokens, group)
         rows = _rows(batch, self.keep, chosen, "tokens", pa.array(lists, pa.list_(pa.string())))
-        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), registry)
+        return ProcessResult(
+            {"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), registry, kept=chosen
+        )
 
     def _check(self, batch: pa.RecordBatch) -> None:
         _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
@@ -118,7 +125,7 @@ class EmbedTransform:
     def bind(self, side: Mapping[str, pa.Table]) -> Transform:
         """The transform over the given word vectors.
 
-        Raises ArgumentError when "vectors" or one of its columns is missing.
+        Raises ArgumentError when "vectors" is missing, MissingColumnError when one of its columns is.
         """
         if "vectors" not in side:
             raise ArgumentError(f"EmbedTransform needs the side input 'vectors', got {sorted(side)}")
@@ -148,7 +155,7 @@ class _BoundEmbed:
         ]
         chosen, means = self._means(tokens)
         rows = _rows(batch, options.keep, chosen, "vector", vector_column(means))
-        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects))
+        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), kept=chosen)
 
     def _means(self, tokens: pa.Array[Any]) -> tuple[list[int], NDArray[np.float32]]:
         """Rows with a known word, and their normalised sums of weighted vectors."""
@@ -185,7 +192,7 @@ def _counters(batch: pa.RecordBatch, chosen: Sequence[int], rejects: Sequence[Re
 def _check_columns(rows: pa.RecordBatch | pa.Table, names: Iterable[str]) -> None:
     for name in names:
         if name not in rows.schema.names:
-            raise ArgumentError(f"no column {name!r}; the rows have {rows.schema.names}")
+            raise MissingColumnError(name, rows.schema.names)
 
 
 def _check_keep(keep: Sequence[str], made: str) -> None:
