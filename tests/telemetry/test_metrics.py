@@ -15,7 +15,6 @@ from treadle.telemetry import (
     NullSink,
     Outcome,
     RecordingSink,
-    ResourceSampler,
     ResourcesSampled,
     RunMetrics,
     finalize_metrics,
@@ -37,7 +36,7 @@ def in_threads(count: int, act: Callable[[], object]) -> None:
 
 def unsampled() -> RunMetrics:
     """Metrics whose sampler was never started, so that there is no thread to stop."""
-    return RunMetrics(NullSink(), ResourceSampler(3600, lambda _: None))
+    return RunMetrics(NullSink(), 3600)
 
 
 @settings(max_examples=30)

@@ -31,6 +31,8 @@ def test_a_log_has_one_object_a_line_for_each_event(tmp_path: Path) -> None:
         "user": "",
         "integration": "",
         "params": {"corpus": "/data", "limit": None},
+        "attempt": 1,
+        "labels": {},
     }
     assert [line["event"] for line in lines] == ["RunStarted", "UnitDone", "RunEnded"]
     assert lines[2]["error"] == "né\nsecond line"

@@ -9,12 +9,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
 from treadle.errors import RunError
-from treadle.telemetry.events import Event, RunStarted
+from treadle.kernel.unwind import Unwind
+from treadle.telemetry.events import Event, ResourcesSampled, RunStarted, UnitDone
 
 _SECRET_WORDS = ("token", "secret", "password", "key")
 REDACTED = "[redacted]"
@@ -76,10 +77,7 @@ class LogSink:
 
     def emit(self, event: Event) -> None:
         """Append one line. Raises RunError with the path when that fails, or after `close`."""
-        fields = asdict(event)
-        if isinstance(event, RunStarted):
-            fields["params"] = _redacted(event.params)
-        record = {"event": type(event).__name__, "time": round(self._clock(), 6), **fields}
+        record = {"event": type(event).__name__, "time": round(self._clock(), 6), **_fields(event)}
         # A surrogate, as in an argument that is not UTF-8, is written as its JSON escape.
         text = f"{json.dumps(record, ensure_ascii=False, default=str)}\n"
         line = text.encode("utf-8", "backslashreplace")
@@ -95,6 +93,41 @@ class LogSink:
         """Close the file."""
         with self._lock:
             self._file.close()
+
+
+def fork(*sinks: Sink) -> Sink:
+    """A sink that gives each event to all of `sinks`, in this order; others close them.
+
+    A later one gets the event also when an earlier one cannot keep it; the first error is raised.
+    """
+    return _Fork(sinks)
+
+
+@dataclass(frozen=True)
+class _Fork:
+    sinks: tuple[Sink, ...]
+
+    def emit(self, event: Event) -> None:
+        with Unwind() as unwind:
+            for sink in reversed(self.sinks):
+                unwind.push(sink.emit, event)
+
+    def close(self) -> None:
+        pass
+
+
+def _fields(event: Event) -> dict[str, object]:
+    """What a log says of an event: all, but for what would fill it (all metrics at each sample)."""
+    fields: dict[str, object] = asdict(event)
+    if isinstance(event, RunStarted):
+        fields["params"] = _redacted(event.params)
+    elif isinstance(event, ResourcesSampled):
+        del fields["metrics"]
+    elif isinstance(event, UnitDone):
+        del fields["report"]
+        if event.report is not None:
+            fields |= {"worker": event.report.worker, "stage_seconds": event.report.delta.stage_seconds}
+    return fields
 
 
 def _redacted(fields: Mapping[str, object]) -> dict[str, object]:
