@@ -57,8 +57,9 @@ class Workshop:
         return sorted(str(path.relative_to(self.out)) for path in self.out.rglob("*") if path.is_file())
 
     def events(self) -> list[str]:
-        """The names of the events in order, without the samples, whose number is a matter of time."""
-        return [name for each in self.sink.events if (name := type(each).__name__) != "ResourcesSampled"]
+        """The names of the events in order: no phases, no samples, whose number is a matter of time."""
+        left_out = {"ResourcesSampled", "PhaseStarted", "PhaseEnded"}
+        return [name for each in self.sink.events if (name := type(each).__name__) not in left_out]
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_quarantine_keeps_source_line_reason_and_raw_in_order(workshop: Any) -> 
     workshop.run(TOKENIZE + "    errors: {on_bad_row: quarantine}\n")
     found = workshop.quarantined()
     assert [(each["source"], each["line"]) for each in found] == [(str(path), line) for line in (1, 2, 4)]
-    assert [each["reason"].split(":")[0] for each in found] == ["text is null", "not JSON", "text is null"]
+    assert [each["reason"].split(":")[0] for each in found] == ["text is null", "not JSON", "column text"]
     assert json.loads(found[0]["raw"]) == {"id": 1, "text": None}
     assert found[1]["raw"] == "not json"
 
@@ -127,7 +127,7 @@ class Losing:
 
 def test_rows_lost_by_a_transform_are_noticed_where_they_are_lost(workshop: Any) -> None:
     register_transform("losing", Losing)
-    workshop.rows("a", [{"id": number} for number in range(5)])
+    workshop.rows("a", [{"id": number, "text": ""} for number in range(5)])
     body = TOKENIZE.replace("{name: tokenize, keep: [id], min_tokens: 2}", "{name: losing}")
     with pytest.raises(
         AccountError, match=r"a.jsonl, lines 1 to 5: 5 rows came in, but 1 out \+ 0 filtered \+ 1"
@@ -155,7 +155,7 @@ class Rejecting:
 def test_a_reject_must_be_a_row_of_the_batch(workshop: Any, indices: str) -> None:
     """Its line is looked up by the index: a wrong one would blame another row."""
     register_transform("rejecting", Rejecting)
-    workshop.rows("a", [{"id": number} for number in range(3)])
+    workshop.rows("a", [{"id": number, "text": ""} for number in range(3)])
     body = TOKENIZE.replace(
         "{name: tokenize, keep: [id], min_tokens: 2}", f"{{name: rejecting, indices: {indices}}}"
     )
@@ -238,7 +238,7 @@ def test_a_transform_cannot_invent_rows(workshop: Any, result: Any, said: str) -
 
     name = f"inventing: {said}"
     register_transform(name, Inventing)
-    workshop.rows("a", [{"text": "one"}, {"text": "two"}])
+    workshop.rows("a", [{"id": 1, "text": "one"}, {"id": 2, "text": "two"}])
     body = TOKENIZE.replace("{name: tokenize, keep: [id], min_tokens: 2}", f"{{name: '{name}'}}")
     with pytest.raises(RunError, match=said):
         workshop.run(body.replace(", registry: {backend: parquet, path: registry}", ""))

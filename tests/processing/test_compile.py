@@ -11,7 +11,7 @@ from treadle.errors import ManifestError
 from treadle.manifest import read_manifest
 from treadle.processing.compile import below, compile_step_manifest, quarantine_path
 from treadle.processing.context import RunContext
-from treadle.storage import Dataset
+from treadle.storage import Dataset, OutputSpec
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,64 @@ def test_the_plan(workshop: Any, mode: str, kept: bool) -> None:
     ctx = RunContext.create("step", workshop.out)
     plan = compile_step_manifest(read_manifest(manifest, {}, {}), ctx)
     assert plan.inputs == {"documents": Dataset("jsonl", "data/*.jsonl", columns=("id", "text"))}
-    assert plan.outputs == {"rows": Dataset("jsonl", f"{workshop.out}/rows", compression="gzip")}
+    assert plan.outputs == {"rows": OutputSpec("jsonl", f"{workshop.out}/rows", compression="gzip")}
     assert plan.quarantine == (f"{workshop.out}/step.quarantine.jsonl" if kept else None)
+    assert plan.checkpoint is None
+    assert plan.account == f"{workshop.out}/step.account.json"
     assert not Path(workshop.out).exists()
+
+
+def test_everything_that_can_be_said_of_inputs_and_outputs_is_in_the_plan(workshop: Any) -> None:
+    """A key that is accepted and then does nothing is worse than none."""
+    manifest = workshop.manifest("""
+        run: {type: partition}
+        inputs:
+          documents:
+            {backend: jsonl, path: a, types: {n: int64}, missing: "null", split_bytes: 9}
+        outputs:
+          rows: {backend: parquet, path: rows, mode: append, lanes: 3, on_type_change: text}
+        checkpoint: {}
+        metrics: {trace: trace.json}
+    """)
+    ctx = RunContext.create("step", workshop.out)
+    plan = compile_step_manifest(read_manifest(manifest, {}, {}), ctx)
+    assert plan.inputs["documents"] == Dataset(
+        "jsonl", "a", types={"n": "int64"}, missing="null", split_bytes=9
+    )
+    assert plan.outputs["rows"] == OutputSpec(
+        "parquet", f"{workshop.out}/rows", mode="append", lanes=3, on_type_change="text"
+    )
+    assert plan.checkpoint == f"{workshop.out}/.step.checkpoint"
+    assert plan.trace == f"{workshop.out}/trace.json"
+
+
+def test_formats_are_checked_where_they_stand(workshop: Any) -> None:
+    """All at once, each with the nearest name."""
+    manifest = workshop.manifest("""
+        run: {type: partition}
+        inputs: {documents: {backend: jsonnl, path: a}}
+        outputs: {rows: {backend: parket, path: rows}}
+    """)
+    with pytest.raises(ManifestError) as caught:
+        compile_step_manifest(read_manifest(manifest, {}, {}), RunContext.create("step", workshop.out))
+    assert [each.field for each in caught.value.problems] == [
+        "inputs.documents.backend",
+        "outputs.rows.backend",
+    ]
+    assert [each.nearest for each in caught.value.problems] == ["jsonl", "parquet"]
+
+
+def test_workers_cannot_read_the_memory_of_this_process(workshop: Any) -> None:
+    """They would find nothing there, and say that the file is gone."""
+    manifest = workshop.manifest("""
+        run: {type: partition}
+        inputs: {documents: {backend: jsonl, path: "memory://a"}}
+        outputs: {rows: {backend: parquet, path: "memory://rows"}}
+        parallelism: {backend: processes}
+    """)
+    with pytest.raises(ManifestError) as caught:
+        compile_step_manifest(read_manifest(manifest, {}, {}), RunContext.create("step", workshop.out))
+    assert [each.field for each in caught.value.problems] == ["inputs.documents.path", "outputs.rows.path"]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_only_bad_rows(workshop: Any) -> None:
 @needs_weights
 def test_a_column_that_the_prompt_needs(workshop: Any) -> None:
     workshop.rows("a", [{"id": 1, "land": "France"}])
-    with pytest.raises(RunError, match=r"a\.jsonl: expected a column 'country', found the columns id, land"):
+    with pytest.raises(RunError, match=r"a\.jsonl, lines 1 to 1: expected a column 'country', found"):
         workshop.run(BODY)
     assert workshop.visible() == []
 

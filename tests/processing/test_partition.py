@@ -141,7 +141,7 @@ def test_nothing_matches_the_path(workshop: Any) -> None:
 
 def test_a_missing_column_is_told_with_the_file(workshop: Any) -> None:
     workshop.rows("a", [{"body": "x"}])
-    with pytest.raises(RunError, match=r"a\.jsonl, lines 1 to 1: no column 'text'"):
+    with pytest.raises(RunError, match=r"a\.jsonl, lines 1 to 1: expected a column 'text', found"):
         workshop.run(body())
 
 

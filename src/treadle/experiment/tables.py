@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from treadle.artifacts import Artifact
 from treadle.execution import StepContext
-from treadle.storage import Dataset, Session, WorkUnit, list_units, read_table
+from treadle.storage import Dataset, OutputSpec, Session, WorkUnit, list_units, read_table
 
 
 def save(ctx: StepContext, name: str, shards: Iterable[pa.Table]) -> None:
     """Write the table `name` into the step's folder, one parquet file a shard; it appears whole."""
     folder = f"{ctx.output_path}/{name}"
-    with Session({name: Dataset("parquet", folder)}) as session:
+    with Session({name: OutputSpec("parquet", folder)}) as session:
         for index, shard in enumerate(shards):
             session.write(name, WorkUnit(f"{index:05}-{name}", index, folder, 0), shard)
         session.commit()

@@ -1,36 +1,70 @@
 """Accounts for every row that a run reads: it went into an output, was filtered, or was rejected.
 
-The `Account` adds these up, feeds the metrics, reports finished units to the sink, and treats rejected rows
-as the section `errors` of the manifest says.
+The `Account` adds these up over all units, feeds the metrics, reports finished units to the sink, and ends
+the run when there are more bad rows than the section `errors` of the manifest allows.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from treadle.domain.result import Counters, Reject
-from treadle.errors import AccountError, BadRowError, RunError
-from treadle.processing.job import Job
-from treadle.storage import BadRow, RowBatch, WorkUnit
-from treadle.storage.dataset import RAW_CHARACTERS
-from treadle.telemetry import UnitDone
+from treadle.errors import AccountError, RunError
+from treadle.processing.rejections import REASONS_SHOWN, Rejections, rejected_rows
+from treadle.processing.started import StartedRun
+from treadle.storage import RowBatch, Session, WorkUnit
+from treadle.telemetry import UnitDone, UnitReport
 
-_REASONS_SHOWN = 3
+ROW_COUNTS = ("rows_in", "rows_out", "filtered", "rejected")
+
+
+@dataclass(frozen=True)
+class UnitCount:
+    """What became of the rows of one unit; `resumed` when an earlier run had done it already."""
+
+    unit: WorkUnit
+    counters: Counters
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class FinishedUnit:
+    """What the account is told of a unit that was worked on; `report` is what was measured of it."""
+
+    unit: WorkUnit
+    counters: Counters
+    seconds: float
+    phase: str = "main"
+    counted: bool = True
+    first_reasons: Sequence[str] = ()
+    report: UnitReport | None = None
 
 
 class Account:
     """The counters of one run, kept per unit. For one thread at a time: the one that writes."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._rules = job.manifest.errors
-        self._units: defaultdict[str, Counters] = defaultdict(Counters)
+    def __init__(self, run: StartedRun, session: Session) -> None:
+        self._run = run
+        self._session = session
+        self._rules = run.manifest.errors
+        self._open: dict[str, Counters] = {}
+        self._units: list[UnitCount] = []
         self._total = Counters()
-        self._first_reasons: list[str] = []
+        self._rejections = Rejections(self._rules, session.reject)
         self._since = time.perf_counter()
+
+    @property
+    def units(self) -> tuple[UnitCount, ...]:
+        """The units accounted for so far."""
+        return tuple(self._units)
+
+    @property
+    def bad_rows_left(self) -> int | None:
+        """How many more rows may be bad; None: any number."""
+        limit = self._rules.max_bad_rows
+        return None if limit is None else max(0, limit - self._total.rejected)
 
     def settle(
         self,
@@ -42,36 +76,53 @@ class Account:
         rejects: Sequence[Reject] = (),
         extra: Mapping[str, int] | None = None,
     ) -> None:
-        """Record what became of the rows of `batch`; its bad rows are rejected along with `rejects`, by line.
+        """Record what became of the rows of `batch`, for a pattern that works in this process.
+
+        Its bad rows are rejected along with `rejects`, by line.
 
         Raises:
             AccountError: the rows of the batch are not out + filtered + rejects, or `extra` has such a name.
             BadRowError: there is a rejected row, and the manifest says `fail`.
             RunError: more rejected rows than `errors.max_bad_rows`.
         """
-        _check_sum(batch, out, filtered, rejects)
-        _check_names(batch, extra or {})
-        rejected = [*batch.bad, *_bad_rows(batch, rejects)]
-        rows_in = batch.rows.num_rows + len(batch.bad)
-        counters = Counters(rows_in, out, filtered, len(rejected), extra or {})
-        self._units[unit.id] += counters
+        counters = batch_counters(batch, out, filtered, rejects, extra or {})
+        self._open[unit.id] = self._open.get(unit.id, Counters()) + counters
         self._count(counters)
-        for bad in sorted(rejected, key=lambda each: each.line):
-            self._reject(bad)
-        limit = self._rules.max_bad_rows
-        if limit is not None and self._total.rejected > limit:
-            raise self._too_many(f"errors.max_bad_rows allows {limit:,}")
+        self._rejections.take(rejected_rows(batch, rejects))
+        self._check_limit()
 
     def note(self, name: str, count: int) -> None:
         """Add to one of the further sums of the run, such as the number of terms."""
         self._count(Counters(extra={name: count}))
 
     def end_unit(self, unit: WorkUnit) -> None:
-        """Report the unit to the sink as done; its seconds are those since the previous one ended."""
+        """Report the unit as done, for a pattern that settles here; its seconds are those since the last."""
         now = time.perf_counter()
-        counts = named_counts(self._units.pop(unit.id, Counters()))
-        self._job.sink.emit(UnitDone(self._job.ctx.run_id, unit.id, counts, now - self._since))
+        counters = self._open.pop(unit.id, Counters())
+        self._units.append(UnitCount(unit, counters))
+        self._tell(FinishedUnit(unit, counters, now - self._since))
         self._since = now
+
+    def add_unit(self, done: FinishedUnit) -> None:
+        """Add a unit that was worked on, here or by a worker, and report it as done.
+
+        Raises:
+            RunError: more rejected rows in all than `errors.max_bad_rows`.
+        """
+        self._total += done.counters
+        room = REASONS_SHOWN - len(self._rejections.first_reasons)
+        self._rejections.first_reasons.extend(done.first_reasons[:room])
+        if done.counted:
+            self._units.append(UnitCount(done.unit, done.counters))
+        self._check_limit()
+        self._tell(done)
+
+    def add_resumed(self, unit: WorkUnit, counters: Counters, *, counted: bool) -> None:
+        """Add a unit that an earlier run has done."""
+        self._total += counters
+        if counted:
+            self._units.append(UnitCount(unit, counters, resumed=True))
+        self._check_limit()
 
     def close(self) -> Counters:
         """The counters of the whole run.
@@ -86,41 +137,67 @@ class Account:
 
     def _count(self, counters: Counters) -> None:
         self._total += counters
-        if self._job.metrics is not None:
+        if self._run.metrics is not None:
             for name, count in named_counts(counters).items():
-                self._job.metrics.add(name, count)
+                self._run.metrics.add(name, count)
 
-    def _reject(self, bad: BadRow) -> None:
-        if self._rules.on_bad_row == "fail":
-            raise BadRowError(bad.source, bad.line, bad.reason)
-        if self._rules.on_bad_row == "quarantine":
-            self._job.session.reject(bad)
-        if len(self._first_reasons) < _REASONS_SHOWN:
-            self._first_reasons.append(f"{bad.source}:{bad.line}: {bad.reason}")
+    def _tell(self, done: FinishedUnit) -> None:
+        counts = named_counts(done.counters)
+        event = UnitDone(
+            self._run.ctx.run_id,
+            done.unit.id,
+            counts,
+            done.seconds,
+            phase=done.phase,
+            bytes=done.unit.bytes,
+            report=done.report,
+        )
+        self._run.sink.emit(event)
+
+    def _check_limit(self) -> None:
+        limit = self._rules.max_bad_rows
+        if limit is not None and self._total.rejected > limit:
+            raise self._too_many(f"errors.max_bad_rows allows {limit:,}")
 
     def _too_many(self, rule: str) -> RunError:
         count, rows = self._total.rejected, self._total.rows_in
         summary = f"{count:,} of {rows:,} rows read are bad, {rule}; the first:"
-        lines = [summary, *self._first_reasons]
+        lines = [summary, *self._rejections.first_reasons]
         if self._rules.on_bad_row == "quarantine":
-            self._job.session.publish_quarantine()
-            lines.append(f"all of them are in {self._job.plan.quarantine}")
+            self._session.publish_quarantine()
+            lines.append(f"all of them are in {self._run.plan.quarantine}")
         return RunError("\n  ".join(lines))
 
 
 def named_counts(counters: Counters) -> dict[str, int]:
     """The counters by name, as events and metrics carry them."""
-    return {
-        "rows_in": counters.rows_in,
-        "rows_out": counters.rows_out,
-        "filtered": counters.filtered,
-        "rejected": counters.rejected,
-        **counters.extra,
-    }
+    rows = (counters.rows_in, counters.rows_out, counters.filtered, counters.rejected)
+    return {**dict(zip(ROW_COUNTS, rows, strict=True)), **counters.extra}
+
+
+def counters_of(counts: Mapping[str, int]) -> Counters:
+    """The counters that `named_counts` gave these names."""
+    extra = {name: count for name, count in counts.items() if name not in ROW_COUNTS}
+    rows_in, rows_out, filtered, rejected = (counts.get(name, 0) for name in ROW_COUNTS)
+    return Counters(rows_in, rows_out, filtered, rejected, extra)
+
+
+def batch_counters(
+    batch: RowBatch, out: int, filtered: int, rejects: Sequence[Reject], extra: Mapping[str, int]
+) -> Counters:
+    """The counters of one batch.
+
+    Raises:
+        AccountError: the rows of the batch are not out + filtered + rejects, or `extra` has such a name.
+    """
+    _check_sum(batch, out, filtered, rejects)
+    _check_names(batch, extra)
+    rows_in = batch.num_rows + len(batch.bad)
+    return Counters(rows_in, out, filtered, len(rejects) + len(batch.bad), extra)
 
 
 def _check_sum(batch: RowBatch, out: int, filtered: int, rejects: Sequence[Reject]) -> None:
-    rows = batch.rows.num_rows
+    rows = batch.num_rows
     indices = {each.index for each in rejects}
     if len(indices) < len(rejects) or not indices <= set(range(rows)):
         listed = ", ".join(str(each.index) for each in rejects)
@@ -136,7 +213,7 @@ def _check_sum(batch: RowBatch, out: int, filtered: int, rejects: Sequence[Rejec
 
 def _check_names(batch: RowBatch, extra: Mapping[str, int]) -> None:
     """A further sum named like one of the account would be taken for it in events and metrics."""
-    if taken := sorted(set(extra) & set(named_counts(Counters()))):
+    if taken := sorted(set(extra) & set(ROW_COUNTS)):
         raise AccountError(f"{place_of(batch)}: a further sum cannot be called {', '.join(taken)}: rename it")
 
 
@@ -144,10 +221,3 @@ def place_of(batch: RowBatch) -> str:
     """The file of a batch and, when it has rows, their lines: for messages."""
     lines = batch.lines
     return f"{batch.source}, lines {lines[0]} to {lines[-1]}" if lines else batch.source
-
-
-def _bad_rows(batch: RowBatch, rejects: Sequence[Reject]) -> Iterator[BadRow]:
-    for reject in rejects:
-        row = batch.rows.slice(reject.index, 1).to_pylist()[0]
-        raw = json.dumps(row, ensure_ascii=False, default=str)[:RAW_CHARACTERS]
-        yield BadRow(batch.source, batch.lines[reject.index], reject.reason, raw)

@@ -36,6 +36,14 @@ def check_datasets(
         raise ManifestError(problems)
 
 
+def check_in_process(manifest: Manifest) -> None:
+    """Raises ManifestError: the units are to be worked on elsewhere, which the run type does not do yet."""
+    backend = manifest.parallelism.backend
+    if backend != "inprocess":
+        expected = f"inprocess: {manifest.run.type} works in one process"
+        raise ManifestError([manifest.problem("parallelism.backend", expected, repr(backend))])
+
+
 @contextmanager
 def setting_errors_at(manifest: Manifest, field: str) -> Iterator[None]:
     """Place an ArgumentError of the block, about settings read from `field`, in the manifest."""

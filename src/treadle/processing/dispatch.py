@@ -3,15 +3,16 @@
     load plugins
     load the manifest, merge params, fill placeholders
     check that the manifest is for this step; compile the storage plan
-    emit the start of the run
+    open the sinks; emit the start of the run
         set up metrics, when the manifest asks for them
         check the manifest against its run type
-        dispatch: a registered run type wins, else run.entry is imported and called
-            open a session; the pattern reads, transforms and writes, all still hidden
+        dispatch (see choice.py): a pattern, a mode of a legacy manifest, or an entry that is called
+            a pattern: open a session and a workplace; it reads, transforms and writes, all still hidden
             check the account: rows in = rows out + filtered + rejected
             commit: everything appears at once; on any failure the session is aborted
+            write the closing account
         finalize the metrics, once, whatever happened
-    emit the end of the run, whatever happened
+    emit the end of the run, whatever happened; close the sinks
 
 An error of the clean-up never hides an error of the work: it is added to that as a note.
 """
@@ -26,15 +27,30 @@ from treadle.domain.result import Counters
 from treadle.errors import AccountError, ManifestError, RunError
 from treadle.kernel.unwind import Unwind
 from treadle.manifest import Manifest, read_manifest
-from treadle.processing.compile import StoragePlan, compile_step_manifest
+from treadle.processing.account import Account, UnitCount
+from treadle.processing.account_file import write_account
+from treadle.processing.choice import Entry, Pattern, choose
+from treadle.processing.compile import StoragePlan, compile_step_manifest, scratch_specs
 from treadle.processing.context import RunContext
-from treadle.processing.ending import Ending, open_events
-from treadle.processing.entry import import_entry
+from treadle.processing.ending import Ending
+from treadle.processing.fingerprint import fingerprint
 from treadle.processing.job import Job, RunOutcome
 from treadle.processing.plugins import load_plugins
-from treadle.processing.runners import PatternRunner, check_manifest, get_pattern_runner, known_patterns
-from treadle.storage import OutputManifest, Session
-from treadle.telemetry import RunMetrics, RunStarted, Sink, finalize_metrics, setup_metrics
+from treadle.processing.prometheus import prometheus_of
+from treadle.processing.runners import check_manifest
+from treadle.processing.started import StartedRun
+from treadle.processing.transforms import transform_code
+from treadle.processing.workplace import Workplace
+from treadle.storage import Checkpoint, OutputManifest, Session
+from treadle.telemetry import (
+    RunMetrics,
+    RunStarted,
+    Sink,
+    finalize_metrics,
+    fork,
+    open_sinks,
+    setup_metrics,
+)
 
 
 def run_from_manifest(
@@ -46,7 +62,7 @@ def run_from_manifest(
 ) -> RunOutcome:
     """Run the manifest at `manifest_path`; `user_params` win over those of `ctx`, these over the defaults.
 
-    Events go to `sink`, which stays open, and to the file `metrics.log` of the manifest when it names one.
+    Events go to `sink`, which stays open, and to the sinks that the section `metrics` of the manifest names.
     Outputs appear when the run has succeeded, all at once, and never otherwise.
 
     Raises:
@@ -59,17 +75,27 @@ def run_from_manifest(
     manifest = read_manifest(manifest_path, ctx.params, {"run.id": ctx.run_id, "run.output": ctx.output_root})
     _check_step(manifest, ctx)
     plan = compile_step_manifest(manifest, ctx)
+    prometheus = prometheus_of(manifest, ctx.output_root)
     with Unwind() as unwind:
-        events = open_events(plan.log, sink, unwind)
+        events = open_sinks(given=sink, log=plan.log, trace=plan.trace, prometheus=prometheus)
+        unwind.push(events.close)
         events.emit(_started(manifest, ctx))
         ending = Ending(ctx.run_id)
-        unwind.push(lambda: events.emit(ending.event()))
+        unwind.push(lambda: events.emit(ending.event(events.notes())))
         with ending.watch():
             metrics = _set_up_metrics(manifest, events, ending, unwind)
-            run = _Run(os.fspath(manifest_path), manifest, ctx, plan, metrics, events)
-            counters, outputs = run.dispatch()
-            ending.counters = counters
-    return RunOutcome(counters, outputs, metrics.snapshot() if metrics else None, ending.seconds)
+            into = events if metrics is None else fork(events, metrics)
+            run = StartedRun(os.fspath(manifest_path), ctx, manifest, plan, metrics, into)
+            done = _dispatch(run)
+            ending.counters, ending.account = done.counters, done.account
+    return RunOutcome(
+        done.counters,
+        done.outputs,
+        metrics.snapshot() if metrics else None,
+        ending.seconds,
+        done.units,
+        done.account,
+    )
 
 
 def _check_step(manifest: Manifest, ctx: RunContext) -> None:
@@ -79,62 +105,85 @@ def _check_step(manifest: Manifest, ctx: RunContext) -> None:
 
 
 def _started(manifest: Manifest, ctx: RunContext) -> RunStarted:
-    return RunStarted(ctx.run_id, ctx.step_id, manifest.run.type, ctx.user, ctx.integration, ctx.params)
+    return RunStarted(
+        ctx.run_id,
+        ctx.step_id,
+        manifest.run.type,
+        ctx.user,
+        ctx.integration,
+        ctx.params,
+        attempt=ctx.attempt,
+        labels=ctx.labels,
+    )
 
 
 def _set_up_metrics(manifest: Manifest, events: Sink, ending: Ending, unwind: Unwind) -> RunMetrics | None:
     """Metrics that are finalised, with the outcome of that moment, when `unwind` is left."""
     if not manifest.runtime.metrics_enabled:
         return None
-    metrics = setup_metrics(events)
+    metrics = setup_metrics(events, interval=manifest.metrics.interval)
     unwind.push(lambda: finalize_metrics(metrics, ending.outcome))
     return metrics
 
 
-_Result = tuple[Counters, Mapping[str, OutputManifest]]
-
-
 @dataclass(frozen=True)
-class _Run:
-    """A run that has started: everything that dispatching it needs."""
+class _Done:
+    counters: Counters
+    outputs: Mapping[str, OutputManifest]
+    units: tuple[UnitCount, ...] = ()
+    account: str | None = None
 
-    manifest_path: str
-    manifest: Manifest
-    ctx: RunContext
-    plan: StoragePlan
-    metrics: RunMetrics | None
-    events: Sink
 
-    def dispatch(self) -> _Result:
-        """A registered run type wins, else the entry. Raises ManifestError when there is neither."""
-        check_manifest(self.manifest)
-        run = self.manifest.run
-        if run.entry is not None and run.type not in known_patterns():
-            return self._entry(run.entry), {}
-        return self._pattern(get_pattern_runner(run.type))
+def _dispatch(run: StartedRun) -> _Done:
+    check_manifest(run.manifest)
+    chosen = choose(run.manifest)
+    return _entry(run, chosen) if isinstance(chosen, Entry) else _pattern(run, chosen)
 
-    def _pattern(self, runner: PatternRunner) -> _Result:
-        with Session(self.plan.outputs, quarantine=self.plan.quarantine) as session:
-            job = Job(self.ctx, self.manifest, self.plan, session, self.metrics, self.events)
-            counters = self._balanced(_counted(self.manifest.run.type, runner(job)))
-            with job.timed("write"):
-                outputs = session.commit()
-        return counters, outputs
 
-    def _entry(self, entry: str) -> Counters:
-        """The entry reads the manifest and writes its own outputs; it may return counters."""
-        given = import_entry(self.manifest, entry)(self.ctx, manifest_path=self.manifest_path)
-        if given is None:
-            return Counters()
-        return self._balanced(_counted(entry, given, expected="Counters or None"))
+def _pattern(run: StartedRun, pattern: Pattern) -> _Done:
+    with _session(run, pattern) as session:
+        account = Account(run, session)
+        with Workplace(run.manifest.parallelism) as workplace:
+            job = Job(**vars(run), session=session, account=account, workplace=workplace)
+            counters = _balanced(run, _counted(pattern.name, pattern.runner(job)))
+        with run.timed("write"):
+            outputs = session.commit()
+    return _Done(counters, outputs, account.units, write_account(run, account, counters))
 
-    def _balanced(self, counters: Counters) -> Counters:
-        if not counters.balanced:
-            raise AccountError(
-                f"step {self.ctx.step_id}: {counters.rows_in:,} rows in, but {counters.rows_out:,} out "
-                f"+ {counters.filtered:,} filtered + {counters.rejected:,} rejected"
-            )
-        return counters
+
+def _session(run: StartedRun, pattern: Pattern) -> Session:
+    plan = run.plan
+    return Session(
+        plan.outputs,
+        scratch=scratch_specs(pattern.scratch, run.ctx),
+        quarantine=plan.quarantine,
+        checkpoint=_checkpoint(run, plan, pattern),
+    )
+
+
+def _checkpoint(run: StartedRun, plan: StoragePlan, pattern: Pattern) -> Checkpoint | None:
+    section = run.manifest.checkpoint
+    if plan.checkpoint is None or section is None:
+        return None
+    identity = fingerprint(run.manifest, run.ctx, [pattern.runner, *transform_code(run.manifest)])
+    return Checkpoint(plan.checkpoint, identity)
+
+
+def _entry(run: StartedRun, entry: Entry) -> _Done:
+    """The entry reads the manifest and writes its own outputs; it may return counters."""
+    given = entry.call(run.ctx, manifest_path=run.manifest_path)
+    if given is None:
+        return _Done(Counters(), {})
+    return _Done(_balanced(run, _counted(entry.name, given, expected="Counters or None")), {})
+
+
+def _balanced(run: StartedRun, counters: Counters) -> Counters:
+    if not counters.balanced:
+        raise AccountError(
+            f"step {run.ctx.step_id}: {counters.rows_in:,} rows in, but {counters.rows_out:,} out "
+            f"+ {counters.filtered:,} filtered + {counters.rejected:,} rejected"
+        )
+    return counters
 
 
 def _counted(origin: str, given: object, expected: str = "Counters") -> Counters:

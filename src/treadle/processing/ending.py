@@ -1,4 +1,4 @@
-"""How a run ends, and where its events go."""
+"""How a run ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from treadle.domain.result import Counters
 from treadle.errors import StoppedError
-from treadle.kernel.unwind import Unwind
 from treadle.processing.account import named_counts
-from treadle.telemetry import Event, LogSink, NullSink, Outcome, RunEnded, Sink
+from treadle.telemetry import Outcome, RunEnded
 
 
 @dataclass
@@ -25,6 +24,7 @@ class Ending:
     outcome: Outcome = "failed"
     counters: Counters | None = None
     error: str | None = None
+    account: str | None = None
     seconds: float = 0.0
     _started: float = field(default_factory=time.perf_counter)
 
@@ -40,34 +40,10 @@ class Ending:
             self.error = f"{type(error).__name__}: {error}"
             raise
 
-    def event(self) -> RunEnded:
-        """The last event of the run."""
+    def event(self, notes: tuple[str, ...] = ()) -> RunEnded:
+        """The last event of the run; `notes` is what went wrong with telling about it."""
         self.seconds = time.perf_counter() - self._started
         counts = named_counts(self.counters) if self.counters is not None else {}
-        return RunEnded(self.run_id, self.outcome, counts, self.seconds, self.error)
-
-
-def open_events(log_path: str | None, sink: Sink | None, unwind: Unwind) -> Sink:
-    """The sink of the caller and, beside it, the log at `log_path`, closed when `unwind` is left."""
-    given = sink if sink is not None else NullSink()
-    if log_path is None:
-        return given
-    log = LogSink(log_path)
-    unwind.push(log.close)
-    return _Fork(given, log)
-
-
-@dataclass(frozen=True)
-class _Fork:
-    """Gives each event to two sinks, which others close."""
-
-    first: Sink
-    second: Sink
-
-    def emit(self, event: Event) -> None:
-        with Unwind() as unwind:  # the second gets the event also when the first cannot keep it
-            unwind.push(self.second.emit, event)
-            self.first.emit(event)
-
-    def close(self) -> None:
-        pass
+        return RunEnded(
+            self.run_id, self.outcome, counts, self.seconds, self.error, account=self.account, notes=notes
+        )

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from treadle.errors import ArgumentError
@@ -29,6 +30,10 @@ Timed = Callable[[str], AbstractContextManager[object]]
 """Called with "read", "process" or "write"; the block it returns holds the working time of that stage."""
 
 
+Depths = Callable[[str, int], object]
+"""Called with "process" or "write" and how many items wait for that stage."""
+
+
 def run_three_stages(
     read: Callable[[], Iterator[A]],
     process: Callable[[A], B],
@@ -36,12 +41,14 @@ def run_three_stages(
     *,
     depth: int,
     timed: Timed = nullcontext,
+    depths: Depths | None = None,
 ) -> None:
     """Give every item of `read()` to `process`, and what comes back to `write`, in the order of reading.
 
     `read` and `process` run in threads of their own, under the context variables of the caller; `write` runs
     in the caller's thread. At most `2 * depth + 3` items exist at a time. Time spent waiting for another
-    stage is not part of a stage's time.
+    stage is not part of a stage's time. `depths` is told how many items wait for "process" and for "write"
+    each time that one is put there.
 
     Raises:
         ArgumentError: `depth` below 1.
@@ -50,8 +57,8 @@ def run_three_stages(
     if depth < 1:
         raise ArgumentError(f"queue depth must be at least 1, got {depth}")
     belt = _Belt()
-    raw: _Queue[A] = _Queue(belt, depth)
-    results: _Queue[B] = _Queue(belt, depth)
+    raw: _Queue[A] = _Queue(belt, depth, _told(depths, "process"))
+    results: _Queue[B] = _Queue(belt, depth, _told(depths, "write"))
 
     def reader() -> None:
         with belt.stage(), raw.filling(), closing_iterator(read()) as items:
@@ -91,6 +98,10 @@ def closing_iterator(items: Iterator[A]) -> AbstractContextManager[Iterator[A]]:
     return closing(items) if isinstance(items, Generator) else nullcontext(items)
 
 
+def _told(depths: Depths | None, stage: str) -> Callable[[int], object]:
+    return partial(depths, stage) if depths is not None else bool
+
+
 class _Stopped(Exception):  # noqa: N818 - no error: the word by which a stage leaves when another one failed
     pass
 
@@ -122,8 +133,9 @@ class _Belt:
 class _Queue(Generic[A]):
     """A bounded first-in first-out queue with an end."""
 
-    def __init__(self, belt: _Belt, depth: int) -> None:
+    def __init__(self, belt: _Belt, depth: int, tell: Callable[[int], object]) -> None:
         self._belt = belt
+        self._tell = tell
         self._depth = depth
         self._items: deque[A] = deque()
         self._ended = False
@@ -132,7 +144,9 @@ class _Queue(Generic[A]):
         with self._belt.moved:
             self._belt.wait_for(lambda: len(self._items) < self._depth)
             self._items.append(item)
+            waiting = len(self._items)
             self._belt.moved.notify_all()
+        self._tell(waiting)
 
     @contextmanager
     def filling(self) -> Iterator[None]:

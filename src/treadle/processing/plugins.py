@@ -25,23 +25,25 @@ _loaded: set[str] = set()
 _lock = threading.Lock()
 
 
-def load_plugins() -> None:
+def load_plugins(named: str | None = None) -> None:
     """Load each plugin that this process has not loaded yet: entry points by name, then the named modules.
+
+    `named` stands for the value of TREADLE_PLUGINS where the run was started, None for that of this process.
 
     Raises:
         ArgumentError: a plugin that cannot be loaded, naming it and where it is listed.
     """
     with _lock:
-        for origin, load in _listed():
+        for origin, load in _listed(os.environ.get(VARIABLE, "") if named is None else named):
             if origin not in _loaded:
                 _load(origin, load)
                 _loaded.add(origin)
 
 
-def _listed() -> Iterator[tuple[str, Callable[[], object]]]:
+def _listed(named: str) -> Iterator[tuple[str, Callable[[], object]]]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         yield f"{point.value} (entry point {point.name!r} of {GROUP})", point.load
-    for name in os.environ.get(VARIABLE, "").split(","):
+    for name in named.split(","):
         if module := name.strip():
             yield f"{module} (from {VARIABLE})", partial(importlib.import_module, module)
 

@@ -1,45 +1,82 @@
-"""Run types by name: the function that runs a manifest of a type, and the one that checks it."""
+"""Run types and legacy modes by name: the function that runs a manifest, and the one that checks it."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from treadle.domain.result import Counters
-from treadle.errors import ManifestError, nearest
+from treadle.errors import ManifestError, Problem, nearest
 from treadle.kernel.registry import Registry
 from treadle.manifest import Manifest
-from treadle.processing.job import Job
-from treadle.processing.patterns.cluster import check_cluster, run_cluster
-from treadle.processing.patterns.embed_train import check_embed_train, run_embed_train
-from treadle.processing.patterns.generate import check_generate, run_generate
-from treadle.processing.patterns.mapping import check_mapping, run_mapping
-from treadle.processing.patterns.partition import check_partition, run_partition
-from treadle.processing.patterns.reduce import check_reduce, run_reduce
 
-PatternRunner = Callable[[Job], Counters]
+if TYPE_CHECKING:  # they need tables, which the check of a manifest does not
+    from treadle.domain.result import Counters
+    from treadle.processing.job import Job
+
+PatternRunner = Callable[["Job"], "Counters"]
 """Reads the inputs of the job, writes its outputs through `job.session`, and returns the row counters.
 
-It neither commits nor aborts: the run does, when it has checked the counters."""
+It neither commits nor aborts: the run does, when it has checked the counters. It ends with
+`return job.account.close()`."""
+
+LEGACY_BEFORE = 3
+"""Manifests of an earlier version name a mode instead of a run type."""
 
 PatternCheck = Callable[[Manifest], object]
 """Raises ManifestError, with the places, when the manifest does not fit its run type. Reads no data."""
 
 _runners: Registry[PatternRunner] = Registry("run type")
 _checks: Registry[PatternCheck] = Registry("check of a run type")
+_modes: Registry[PatternRunner] = Registry("mode")
+_scratch: dict[str, tuple[str, ...]] = {}
 
 
 def register_pattern_runner(
-    name: str, runner: PatternRunner, check: PatternCheck | None = None
+    name: str, runner: PatternRunner, check: PatternCheck | None = None, *, scratch: tuple[str, ...] = ()
 ) -> PatternRunner:
     """Let manifests say `run: {type: name}`; `check` looks at such a manifest before anything is opened.
+
+    `scratch` are further outputs that can be written, as arrow files that never appear: phases of the run
+    hand rows to each other in them.
 
     Raises:
         ArgumentError: the name is taken by another runner.
     """
     _runners.register(name, runner)
+    _scratch[name] = scratch
     if check is not None:
         _checks.register(name, check)
     return runner
+
+
+def register_mode_runner(mode: str, runner: PatternRunner) -> PatternRunner:
+    """Let manifests of the legacy form say `execution: {mode: ...}`.
+
+    Raises:
+        ArgumentError: the mode is taken by another runner.
+    """
+    _modes.register(mode, runner)
+    return runner
+
+
+def get_mode_runner(mode: str) -> PatternRunner:
+    """The runner of that mode of legacy manifests.
+
+    Raises:
+        UnknownNameError: there is none; the message lists the known.
+    """
+    return _modes.get(mode)
+
+
+def known_modes() -> tuple[str, ...]:
+    """The modes that have a runner, sorted."""
+    return _modes.names()
+
+
+def scratch_of(name: str) -> tuple[str, ...]:
+    """The scratch outputs of that run type."""
+    return _scratch.get(name, ())
 
 
 def get_pattern_runner(name: str) -> PatternRunner:
@@ -62,18 +99,44 @@ def check_manifest(manifest: Manifest) -> None:
     Raises:
         ManifestError: its run type does not allow it, or the type is unknown and there is no entry.
     """
-    run, known = manifest.run, known_patterns()
-    if run.type in _checks:
-        _checks.get(run.type)(manifest)
-    elif run.type not in known and run.entry is None:
-        expected = f"one of {', '.join(known)}, or another type with run.entry"
-        problem = manifest.problem("run.type", expected, repr(run.type), nearest(run.type, known))
-        raise ManifestError([problem])
+    chosen = manifest.execution
+    if chosen.version < LEGACY_BEFORE:
+        if chosen.mode not in known_modes() and chosen.entry is None:
+            raise ManifestError([unknown_type(manifest)])
+    elif chosen.pattern is not None and chosen.pattern in _checks:
+        _checks.get(chosen.pattern)(manifest)
+    elif chosen.pattern not in known_patterns() and chosen.entry is None:
+        raise ManifestError([unknown_type(manifest)])
 
 
-register_pattern_runner("cluster", run_cluster, check_cluster)
-register_pattern_runner("embed_train", run_embed_train, check_embed_train)
-register_pattern_runner("generate", run_generate, check_generate)
-register_pattern_runner("mapping", run_mapping, check_mapping)
-register_pattern_runner("partition", run_partition, check_partition)
-register_pattern_runner("reduce", run_reduce, check_reduce)
+def unknown_type(manifest: Manifest) -> Problem:
+    """The problem of a manifest that asks for a run type, or a mode, that nobody registered."""
+    chosen = manifest.execution
+    if chosen.version < LEGACY_BEFORE:
+        asked, known, other = chosen.mode, known_modes(), "a dotted runner"
+    else:
+        asked, known, other = chosen.pattern, known_patterns(), "another type with run.entry"
+    expected = f"one of {', '.join(known)}, or {other}" if known else other
+    return manifest.problem("run.type", expected, repr(asked), nearest(str(asked), known))
+
+
+def _built_in(name: str, module: str, runner: str, check: str, scratch: tuple[str, ...] = ()) -> None:
+    """A run type whose module is loaded when it is needed: most manifests need one of them."""
+
+    def part(function: str) -> Any:
+        return getattr(importlib.import_module(f"treadle.processing.patterns.{module}"), function)
+
+    register_pattern_runner(
+        name, lambda job: part(runner)(job), lambda manifest: part(check)(manifest), scratch=scratch
+    )
+
+
+_built_in("cluster", "cluster", "run_cluster", "check_cluster", ("sizes",))
+_built_in("dedup", "dedup", "run_dedup", "check_dedup", ("digests", "drops"))
+_built_in("embed_train", "embed_train", "run_embed_train", "check_embed_train")
+_built_in("generate", "generate", "run_generate", "check_generate")
+_built_in("mapping", "mapping", "run_mapping", "check_mapping", ("partials", "merged"))
+_built_in("partition", "partition", "run_partition", "check_partition")
+_built_in("reduce", "reduce", "run_reduce", "check_reduce", ("partials",))
+_built_in("reduce_merge", "reduce", "run_reduce", "check_reduce", ("partials",))
+_built_in("transform", "transform", "run_transform", "check_transform")

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treadle.domain.result import Reject
-from treadle.processing.streams import check_columns, errors_placed_in
+from treadle.processing.placing import errors_placed_in
+from treadle.processing.streams import check_columns
 from treadle.storage import RowBatch
 
 _LONGEST = float(np.finfo(np.float32).max) / 16
@@ -34,10 +35,11 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     `dimensions` numbers (None: as many as the first vector in the batch), or is too long to be measured.
 
     Raises:
-        RunError: the column is missing or holds something else.
+        MissingColumnError: the column is missing.
+        RunError: it holds something else.
     """
-    if not batch.rows.num_rows:
-        return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), ())
+    if not batch.num_rows:
+        return none_of((), dimensions)
     check_columns(batch, [column])
     with errors_placed_in(batch):
         # Not safe: whole numbers are rounded to float32 as fractions are.
@@ -54,6 +56,11 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     lost = np.setdiff1d(np.arange(len(lengths)), indices)
     rejects = tuple(Reject(int(row), _reason(column, int(lengths[row]), dimensions)) for row in lost)
     return Vectors(matrix[finite], indices, rejects)
+
+
+def none_of(rejects: tuple[Reject, ...], dimensions: int | None = None) -> Vectors:
+    """No vector, and why."""
+    return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), rejects)
 
 
 def _reason(column: str, length: int, dimensions: int) -> str:

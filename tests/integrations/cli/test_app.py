@@ -153,6 +153,7 @@ def test_run_prints_the_account_and_where_the_outputs_are(manifest: Path) -> Non
     assert (manifest.parent / "out" / "rows").is_dir()
     assert sorted(path.name for path in (manifest.parent / "out").iterdir()) == [
         "rows",
+        "words.account.json",
         "words.quarantine.jsonl",
     ]
     assert "out/words.quarantine.jsonl" in done.stdout

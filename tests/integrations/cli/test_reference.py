@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from treadle.integrations.cli.app import COMMANDS, build_app
+from treadle.integrations.cli.app import COMMANDS, MANIFEST_COMMANDS, build_app
 from treadle.integrations.cli.options import Asked, Lowering
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
@@ -28,7 +28,8 @@ def commands() -> Iterator[tuple[str, App]]:
     app = build_app()
     for name in COMMANDS:
         yield name, app[name]
-    yield "manifest check", app["manifest"]["check"]
+    for name in MANIFEST_COMMANDS:
+        yield f"manifest {name}", app["manifest"][name]
 
 
 COMMAND = pytest.mark.parametrize(

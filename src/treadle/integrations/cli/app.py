@@ -44,6 +44,16 @@ _ARGUMENTS = {
     "gc": "[TARGET...]",
     "diff": "STEP [STEP]",
 }
+MANIFEST_COMMANDS = {
+    "check": ("manifest:check", "Say what is wrong with manifests, or ok."),
+    "explain": ("manifest:explain", "Print the final manifest, with the place that each value comes from."),
+    "plan": ("manifest_plan:plan", "Show what a run of a manifest would read and write, and change nothing."),
+    "run": ("manifest_run:run", "Run a manifest."),
+    "new": ("manifest_new:new", "Write a commented manifest to begin with."),
+    "schema": ("manifest_new:schema", "Print the JSON Schema of the language, for editors."),
+    "dashboard": ("manifest_telemetry:dashboard", "Print a Grafana dashboard for the runs of a manifest."),
+    "alerts": ("manifest_telemetry:alerts", "Print Prometheus alert rules for the runs of a manifest."),
+}
 _HERE = "treadle.integrations.cli"
 
 
@@ -82,10 +92,9 @@ def build_app() -> App:
         # A version is also an option of some commands; that of the package is asked for before them.
         given = {"usage": f"Usage: treadle {name} [OPTIONS] {_ARGUMENTS[name]}"} if name in _ARGUMENTS else {}
         app.command(f"{_HERE}.{name}:{name}", name=name, help=text, version_flags=(), **given)
-    manifest = App(name="manifest", help="Look at manifests without running them.")
-    manifest.command(
-        f"{_HERE}.manifest:check", name="check", help="Say what is wrong with a manifest, or ok."
-    )
+    manifest = App(name="manifest", help="Look at manifests, run them, begin new ones.")
+    for name, (place, text) in MANIFEST_COMMANDS.items():
+        manifest.command(f"{_HERE}.{place}", name=name, help=text)
     app.command(manifest)
     return app
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from rich.console import Console
 from rich.table import Table
@@ -13,11 +13,13 @@ from rich.text import Text
 
 from treadle.errors import RunError
 from treadle.integrations.cli.params import parse_params
-from treadle.manifest import read_manifest
-from treadle.processing.compile import quarantine_path, safe_name
+from treadle.integrations.cli.units_progress import live_progress
+from treadle.manifest import Manifest, read_manifest
+from treadle.processing.compile import checkpoint_path, quarantine_path, safe_name
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
+from treadle.telemetry import Sink
 
 RUNS = Path(".treadle") / "runs"
 """Where outputs go by default: a folder per step, in it one per run."""
@@ -36,14 +38,31 @@ def run_manifest(
         params=params,
     )
     if output is None:
-        ctx = replace(ctx, output_root=os.fspath(RUNS / safe_name(ctx.step_id) / ctx.run_id))
+        ctx = replace(ctx, output_root=os.fspath(_place(ctx, described)))
+    console = Console()
+    with live_progress(console) as sink:
+        outcome = _run(manifest, ctx, sink)
+    tell(ctx, outcome, console, quarantine=described.errors.on_bad_row == "quarantine")
+
+
+def _place(ctx: RunContext, manifest: Manifest) -> Path:
+    """A new folder; or that of the last run of the step, when it has a checkpoint from which to go on."""
+    runs = RUNS / safe_name(ctx.step_id)
+    if manifest.checkpoint is not None and runs.is_dir():
+        name = PurePath(checkpoint_path(ctx)).name
+        left = sorted(each for each in runs.iterdir() if (each / name).is_dir())
+        if left:
+            return left[-1]
+    return runs / ctx.run_id
+
+
+def _run(manifest: Path, ctx: RunContext, sink: Sink | None) -> RunOutcome:
     try:
-        outcome = run_from_manifest(manifest, ctx)
+        return run_from_manifest(manifest, ctx, sink=sink)
     except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
         raise RunError(
             f"the code of this run called sys.exit({error.code!r}); let it return instead"
         ) from error
-    tell(ctx, outcome, Console(), quarantine=described.errors.on_bad_row == "quarantine")
 
 
 def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: bool) -> None:
@@ -58,8 +77,13 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
         f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
         f"+ {counters.rejected:,} rejected",
     )
+    before = sum(each.resumed for each in outcome.units)
+    if before:
+        _say(console, f"{before:,} of {len(outcome.units):,} units were done already")
     if outcome.outputs:
         console.print(_outputs(outcome))
+    if outcome.account is not None:
+        _say(console, f"the account of each unit is in {outcome.account}")
     if counters.rejected and quarantine:
         _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
     elif outcome.outputs:

@@ -7,6 +7,7 @@ writes.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,11 +20,13 @@ from treadle.domain.result import Counters
 from treadle.errors import RunError
 from treadle.manifest import Manifest
 from treadle.manifest.model import ClusterSection
-from treadle.processing.account import Account
 from treadle.processing.checks import check_datasets, required_section
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import batches_of, units_of
-from treadle.processing.vectors import Vectors, vectors_of
+from treadle.processing.placing import errors_placed_in
+from treadle.processing.scratch import scratch_tables
+from treadle.processing.streams import batches_of, lacking, units_of
+from treadle.processing.units import UnitRun, run_units
+from treadle.processing.vectors import Vectors, none_of, vectors_of
 from treadle.storage import RowBatch, WorkUnit
 
 Matrix = NDArray[np.float32]
@@ -31,6 +34,7 @@ Matrix = NDArray[np.float32]
 _INPUT = "vectors"
 _COLUMN = "vector"
 _MADE = ("cluster", "distance")
+_SIZES = "sizes"
 
 
 def check_cluster(manifest: Manifest) -> None:
@@ -51,16 +55,18 @@ def run_cluster(job: Job) -> Counters:
         RunError: fewer usable vectors than clusters, a column of the wrong kind, or too many bad rows.
     """
     section = required_section(job.manifest, "cluster", job.manifest.cluster)
-    account = Account(job)
+    account = job.account
     sample = _Sample(section.sample_rows, job.manifest.runtime.seed)
     for unit, batch, vectors in _read(job):
         _check_free(batch)
         account.settle(unit, batch, out=len(vectors.indices), rejects=vectors.rejects)
         sample.add(vectors.matrix)
+    for unit in units_of(job, _INPUT):
+        account.end_unit(unit)
     fit = _fit(job, section, sample.rows, account.close())
     account.note("iterations", fit.iterations)
     account.note("converged", int(fit.converged))
-    sizes = _assign(job, account, fit.centroids, spherical=section.spherical)
+    sizes = _assign(job, fit.centroids, spherical=section.spherical)
     with job.timed("write"):
         job.session.write("centroids", WHOLE, _centroids_table(fit.centroids, sizes))
     return account.close()
@@ -98,7 +104,9 @@ def _read(job: Job) -> Iterator[tuple[WorkUnit, RowBatch, Vectors]]:
     dimensions: int | None = None
     for unit in units_of(job, _INPUT):
         for batch in batches_of(job, _INPUT, unit):
-            vectors = vectors_of(batch, _COLUMN, dimensions)
+            missing = lacking(job, batch, [_COLUMN]) if batch.num_rows else ()
+            with errors_placed_in(batch):
+                vectors = none_of(missing) if missing else vectors_of(batch, _COLUMN, dimensions)
             dimensions = dimensions or vectors.matrix.shape[1] or None
             yield unit, batch, vectors
 
@@ -110,22 +118,42 @@ def _chunks(job: Job) -> Iterator[Matrix]:
                 yield vectors.matrix
 
 
-def _assign(job: Job, account: Account, centroids: Matrix, *, spherical: bool) -> NDArray[np.int64]:
+def _assign(job: Job, centroids: Matrix, *, spherical: bool) -> NDArray[np.int64]:
     """Write the assignments; the number of rows of each cluster."""
+    work = AssignWork(centroids, spherical=spherical)
+    depends = hashlib.sha256(centroids.tobytes()).hexdigest()
+    units = units_of(job, _INPUT)
+    records = run_units(job, "assign", job.plan.inputs[_INPUT], units, work, counted=False, depends=depends)
     sizes = np.zeros(len(centroids), np.int64)
-    for unit in units_of(job, _INPUT):
-        for batch in batches_of(job, _INPUT, unit):
-            if not batch.rows.num_rows:
-                continue
-            with job.timed("process"):
-                vectors = vectors_of(batch, _COLUMN, centroids.shape[1])
-                labels, distances = kmeans.assign(vectors.matrix, centroids, spherical=spherical)
-                sizes += np.bincount(labels, minlength=len(centroids))
-                rows = _assignments(batch, vectors, labels, distances)
-            with job.timed("write"):
-                job.session.write("assignments", unit, rows)
-        account.end_unit(unit)
+    for table in scratch_tables(records, _SIZES):
+        sizes += table["size"].to_numpy()
     return sizes
+
+
+class AssignWork:
+    """Give each vector of a unit its cluster, and count how many each cluster gets."""
+
+    def __init__(self, centroids: Matrix, *, spherical: bool) -> None:
+        self._centroids = centroids
+        self._spherical = spherical
+
+    def __call__(self, run: UnitRun) -> None:
+        """Write the unit's file of "assignments", and the sizes of its part of the clusters."""
+        sizes = np.zeros(len(self._centroids), np.int64)
+
+        def write(item: tuple[pa.RecordBatch, NDArray[np.int64]]) -> None:
+            rows, counts = item
+            run.write("assignments", rows)
+            np.add(sizes, counts, out=sizes)
+
+        run.three_stages(self._assigned, write)
+        run.write(_SIZES, pa.table({"size": sizes}))
+
+    def _assigned(self, batch: RowBatch) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        vectors = vectors_of(batch, _COLUMN, self._centroids.shape[1])
+        labels, distances = kmeans.assign(vectors.matrix, self._centroids, spherical=self._spherical)
+        counts = np.bincount(labels, minlength=len(self._centroids))
+        return _assignments(batch, vectors, labels, distances), counts
 
 
 def _assignments(

@@ -22,9 +22,10 @@ from treadle.errors import RunError
 from treadle.manifest import Manifest
 from treadle.manifest.model import EmbedTrainSection
 from treadle.processing.account import Account
-from treadle.processing.checks import check_datasets, setting_errors_at
+from treadle.processing.checks import check_datasets, check_in_process, setting_errors_at
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import batches_of, check_columns, errors_placed_in, run_errors_at, units_of
+from treadle.processing.placing import errors_placed_in, run_errors_at
+from treadle.processing.streams import batches_of, lacking, units_of
 from treadle.storage import RowBatch, WorkUnit, read_table
 
 Ids = NDArray[np.int32]
@@ -35,6 +36,7 @@ _KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}
 
 def check_embed_train(manifest: Manifest) -> None:
     """Raises ManifestError: a setting out of range, a dataset missing or unknown."""
+    check_in_process(manifest)
     check_datasets(manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
     _options(manifest)
 
@@ -54,7 +56,7 @@ def run_embed_train(job: Job) -> Counters:
     options = _options(job.manifest)
     mapping = _read_mapping(job)
     groups = _Groups(job, mapping["term"].combine_chunks())
-    account = Account(job)
+    account = job.account
     group_tokens = groups.survey(account)
     account.close()  # too many bad rows: say so before the long part
     weights = init_weights(mapping.num_rows, options.dimensions, job.manifest.runtime.seed)
@@ -110,14 +112,15 @@ class _Groups:
     def _survey_unit(self, account: Account, unit: WorkUnit) -> Iterator[int]:
         for batch in batches_of(self._job, "tokens", unit):
             sequences, nulls = self._sequences(batch)
-            filtered = batch.rows.num_rows - len(sequences) - len(nulls)
+            filtered = batch.num_rows - len(sequences) - len(nulls)
             account.settle(unit, batch, out=len(sequences), filtered=filtered, rejects=nulls)
             yield from map(len, sequences)
 
     def _sequences(self, batch: RowBatch) -> tuple[list[Ids], list[Reject]]:
-        if not batch.rows.num_rows:
+        if not batch.num_rows:
             return [], []
-        check_columns(batch, ["tokens"])
+        if missing := list(lacking(self._job, batch, ["tokens"])):
+            return [], missing
         with errors_placed_in(batch):
             tokens = token_lists(batch.rows, "tokens")
         nulls = np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False))

@@ -20,11 +20,12 @@ from treadle.errors import ManifestError
 from treadle.manifest import Manifest
 from treadle.manifest.model import GenerateSection
 from treadle.processing.account import Account
-from treadle.processing.checks import check_datasets, required_section
+from treadle.processing.checks import check_datasets, check_in_process, required_section
 from treadle.processing.job import Job
 from treadle.processing.pipeline import closing_iterator, timed_items
 from treadle.processing.prompts import Template, read_template
-from treadle.processing.streams import batches_of, check_columns, raise_if_stopped, units_of
+from treadle.processing.streams import batches_of, lacking, units_of
+from treadle.processing.unit_run import raise_if_stopped
 from treadle.storage import RowBatch, WorkUnit
 
 
@@ -36,6 +37,7 @@ def check_generate(manifest: Manifest) -> None:
         UsageError: the model is unknown, or what it takes to run it is not installed.
     """
     section = required_section(manifest, "generate", manifest.generate)
+    check_in_process(manifest)
     check_datasets(manifest, inputs={"rows"}, outputs={"answers"})
     _check_system(manifest, section)
     read_template(manifest, "generate.prompt", section.prompt)
@@ -63,10 +65,10 @@ def run_generate(job: Job) -> Counters:
     from treadle.engine import Engine
 
     engine = Engine.load(section.model, max_batch=section.batch, threads=section.threads)
-    writer = _InOrder(job, Account(job))
+    writer = _InOrder(job, job.account)
     with closing_iterator(engine.generate(writer.requests(units, prompts))) as completions:
         for completion in timed_items(completions, job.timed, "process"):
-            raise_if_stopped(job)
+            raise_if_stopped(job.ctx)
             writer.take(completion)
     return writer.close()
 
@@ -138,11 +140,14 @@ class _InOrder:
     def _open(
         self, unit: WorkUnit, batch: RowBatch, name: str, prompts: _Prompts
     ) -> Iterator[GenerationRequest]:
-        rows = _rows(batch, prompts)
+        missing = lacking(self._job, batch, prompts.columns) if batch.num_rows else ()
+        rows = [] if missing else _rows(batch, prompts)
         reasons = [prompts.unusable(row) for row in rows]
-        rejects = [Reject(index, reason) for index, reason in enumerate(reasons) if reason is not None]
+        rejects = list(missing) or [
+            Reject(index, reason) for index, reason in enumerate(reasons) if reason is not None
+        ]
         ids = batch.rows[prompts.id_column] if rows else pa.nulls(0)
-        opened = _Open(unit, batch, ids, rejects, len(rows) - len(rejects))
+        opened = _Open(unit, batch, ids, rejects, reasons.count(None))
         self._queue.append(opened)
         for index, row in enumerate(rows):
             if reasons[index] is None:
@@ -187,9 +192,8 @@ class _InOrder:
 
 
 def _rows(batch: RowBatch, prompts: _Prompts) -> list[dict[str, object]]:
-    if not batch.rows.num_rows:
+    if not batch.num_rows:
         return []
-    check_columns(batch, prompts.columns)
     return batch.rows.select(list(prompts.columns)).to_pylist()
 
 

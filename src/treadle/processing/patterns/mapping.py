@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-from treadle.domain.mapping import build_mapping
-from treadle.domain.reduce import SumFold
+import pyarrow as pa
+
+from treadle.domain.grouping import Aggregate, Grouping
+from treadle.domain.mapping import number_terms
 from treadle.domain.result import Counters
 from treadle.manifest import Manifest
 from treadle.manifest.model import MappingSection
-from treadle.processing.account import Account
 from treadle.processing.checks import check_datasets
+from treadle.processing.folding import Partials, check_input_columns, fold_units, merge_buckets
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input, run_errors_at
+from treadle.processing.placing import run_errors_at
+from treadle.processing.shuffle import read_scratch
+
+_TERMS = Grouping(("term",), {"count": Aggregate("sum", "count"), "documents": Aggregate("sum", "documents")})
+MEMORY_ROWS = 1_000_000
 
 
 def check_mapping(manifest: Manifest) -> None:
     """Raises ManifestError: a dataset missing or unknown."""
     check_datasets(manifest, inputs={"registry"}, outputs={"mapping"})
+    check_input_columns(manifest, "registry", _TERMS.columns)
 
 
 def run_mapping(job: Job) -> Counters:
-    """Input "registry" (term, count, documents, in any number of files) to output "mapping", one file.
+    """Input "registry" (term, count, documents; any number of files) to output "mapping", one file.
 
-    Every row read counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped`
-    say how many terms got an id, and how many did not by `mapping.min_count` and `mapping.max_terms`.
+    The registries are summed unit by unit, and bucket by bucket where there are many terms; then the terms
+    are numbered, all of them in memory. The ids are the same however the registry is cut. Every row read
+    counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped` say how many terms
+    got an id, and how many did not by `mapping.min_count` and `mapping.max_terms`.
 
     Raises:
         ManifestError: a dataset missing or unknown.
         RunError: a column is missing or of the wrong type, or too many bad rows.
     """
     section = job.manifest.mapping or MappingSection()
-    account = Account(job)
-    totals = SumFold(("term",), ("count", "documents"))
-    fold_input(job, "registry", account, totals.add)
+    partials = fold_units(job, "registry", _TERMS, MEMORY_ROWS)
+    totals = _totals(job, partials)
     with job.timed("process"), run_errors_at(job.plan.inputs["registry"].path):
-        registry = totals.result()
-        parts = [registry] if registry.num_columns else []
-        mapping = build_mapping(parts, min_count=section.min_count, max_terms=section.max_terms)
-    account.note("terms", mapping.num_rows)
-    account.note("terms_dropped", registry.num_rows - mapping.num_rows)
+        mapping = number_terms(totals, min_count=section.min_count, max_terms=section.max_terms)
+    job.account.note("terms", mapping.num_rows)
+    job.account.note("terms_dropped", totals.num_rows - mapping.num_rows)
     with job.timed("write"):
         job.session.write("mapping", WHOLE, mapping)
-    return account.close()
+    return job.account.close()
+
+
+def _totals(job: Job, partials: Partials) -> pa.Table:
+    """Each term once, in no order that matters."""
+    buckets = partials.choose_buckets()
+    if buckets == 1:
+        with job.timed("process"), run_errors_at(partials.path):
+            return partials.bucket(0, 1).result()
+    return read_scratch(merge_buckets(job, partials, buckets, "merged"), "merged")

@@ -6,33 +6,18 @@ Each unit of the main input gives one file of the output "rows" and, when it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
-
-import pyarrow as pa
 
 from treadle.domain.result import Counters, ProcessResult, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.errors import ManifestError, RunError
 from treadle.manifest import Manifest
-from treadle.processing.account import Account
 from treadle.processing.checks import check_datasets, setting_errors_at
 from treadle.processing.job import Job
-from treadle.processing.pipeline import run_three_stages
-from treadle.processing.streams import errors_placed_in, raise_if_stopped, units_of
+from treadle.processing.streams import identity_of, units_of
 from treadle.processing.transforms import TransformOptions, read_transform
-from treadle.storage import RowBatch, WorkUnit, read_batches, read_table
-
-
-class _Chunk(NamedTuple):
-    unit: WorkUnit
-    batch: RowBatch
-    result: ProcessResult | None = None
-
-
-class _UnitEnd(NamedTuple):
-    unit: WorkUnit
-    registry: pa.Table | None = None
+from treadle.processing.units import UnitRun, run_units
+from treadle.storage import RowBatch, read_table
 
 
 def check_partition(manifest: Manifest) -> None:
@@ -56,16 +41,10 @@ def run_partition(job: Job) -> Counters:
     """
     options = read_transform(job.manifest)
     main = _main_input(job.manifest, options)
-    transform = _bind(job, options)
-    account = Account(job)
-    run_three_stages(
-        lambda: _read(job, main),
-        _Processor(transform, keeps_registry="registry" in job.plan.outputs),
-        lambda item: _write(job, account, item),
-        depth=job.manifest.parallelism.queue_depth,
-        timed=job.timed,
-    )
-    return account.close()
+    work = PartitionWork(options, keeps_registry="registry" in job.plan.outputs)
+    depends = identity_of(job, options.side_inputs)
+    run_units(job, "main", job.plan.inputs[main], units_of(job, main), work, depends=depends)
+    return job.account.close()
 
 
 def _main_input(manifest: Manifest, options: TransformOptions) -> str:
@@ -78,75 +57,68 @@ def _main_input(manifest: Manifest, options: TransformOptions) -> str:
     return candidates[0]
 
 
-def _bind(job: Job, options: TransformOptions) -> Transform:
-    side = {name: read_table(job.plan.inputs[name]) for name in options.side_inputs}
-    with setting_errors_at(job.manifest, "transform"):
-        return options.bind(side)
+class _Transformed(NamedTuple):
+    batch: RowBatch
+    result: ProcessResult
 
 
-def _read(job: Job, main: str) -> Iterator[_Chunk | _UnitEnd]:
-    dataset, batch_rows = job.plan.inputs[main], job.manifest.parallelism.batch_rows
-    for unit in units_of(job, main):
-        for batch in read_batches(dataset, unit, batch_rows):
-            raise_if_stopped(job)
-            yield _Chunk(unit, batch)
-        yield _UnitEnd(unit)
+class PartitionWork:
+    """The transform over one unit after another; it is bound to its side inputs once in each worker."""
 
-
-class _Processor:
-    """The middle stage: transforms the chunks, and adds up the terms of the current unit."""
-
-    def __init__(self, transform: Transform, *, keeps_registry: bool) -> None:
-        self._transform = transform
+    def __init__(self, options: TransformOptions, *, keeps_registry: bool) -> None:
+        self._options = options
         self._keeps_registry = keeps_registry
-        self._registry: TermRegistry | None = None
+        self._transform: Transform | None = None
 
-    def __call__(self, item: _Chunk | _UnitEnd) -> _Chunk | _UnitEnd:
-        return self._end(item) if isinstance(item, _UnitEnd) else self._chunk(item)
+    def __call__(self, run: UnitRun) -> None:
+        """Transform the unit, then write the terms that were counted in it."""
+        transform = self._transform = self._transform or self._bound(run)
+        terms = _Terms(kept=self._keeps_registry)
+        run.three_stages(
+            lambda batch: terms.counted(_Transformed(batch, _checked(transform(batch.rows)))),
+            lambda item: _write(run, item),
+        )
+        if terms.registry is not None:
+            run.write("registry", terms.registry.to_table())
 
-    def _chunk(self, chunk: _Chunk) -> _Chunk:
-        if not chunk.batch.rows.num_rows:
-            return chunk
-        with errors_placed_in(chunk.batch):
-            result = self._transform(chunk.batch.rows)
-        if not isinstance(result, ProcessResult):
-            raise RunError(f"the transform gave {type(result).__name__}, expected a ProcessResult")
-        if set(result.outputs) != {"rows"}:
-            raise RunError(f"the transform gave the outputs {sorted(result.outputs)}, expected 'rows' alone")
-        if self._keeps_registry:
-            self._count(result.state)
-        return chunk._replace(result=result)
-
-    def _count(self, state: TermRegistry | None) -> None:
-        if state is None:
-            raise RunError("the transform keeps no registry: remove outputs.registry from the manifest")
-        self._registry = state if self._registry is None else self._registry + state
-
-    def _end(self, end: _UnitEnd) -> _UnitEnd:
-        registry, self._registry = self._registry, None
-        return end if registry is None else end._replace(registry=registry.to_table())
+    def _bound(self, run: UnitRun) -> Transform:
+        side = {name: read_table(run.plan.inputs[name]) for name in self._options.side_inputs}
+        with setting_errors_at(run.manifest, "transform"):
+            return self._options.bind(side)
 
 
-def _write(job: Job, account: Account, item: _Chunk | _UnitEnd) -> None:
-    if isinstance(item, _Chunk):
-        _write_chunk(job, account, item)
-        return
-    if item.registry is not None:
-        job.session.write("registry", item.unit, item.registry)
-    account.end_unit(item.unit)
+class _Terms:
+    """Adds up the terms of one unit, when they are to be kept."""
+
+    def __init__(self, *, kept: bool) -> None:
+        self._kept = kept
+        self.registry: TermRegistry | None = None
+
+    def counted(self, item: _Transformed) -> _Transformed:
+        """The same item."""
+        state = item.result.state
+        if self._kept:
+            if state is None:
+                raise RunError("the transform keeps no registry: remove outputs.registry from the manifest")
+            self.registry = state if self.registry is None else self.registry + state
+        return item
 
 
-def _write_chunk(job: Job, account: Account, chunk: _Chunk) -> None:
-    if chunk.result is None:
-        account.settle(chunk.unit, chunk.batch, out=0)
-        return
-    rows, counters = chunk.result.outputs["rows"], chunk.result.counters
-    account.settle(
-        chunk.unit,
-        chunk.batch,
-        out=rows.num_rows,
+def _checked(result: ProcessResult) -> ProcessResult:
+    if not isinstance(result, ProcessResult):
+        raise RunError(f"the transform gave {type(result).__name__}, expected a ProcessResult")
+    if set(result.outputs) != {"rows"}:
+        raise RunError(f"the transform gave the outputs {sorted(result.outputs)}, expected 'rows' alone")
+    return result
+
+
+def _write(run: UnitRun, item: _Transformed) -> None:
+    rows, counters = item.result.outputs["rows"], item.result.counters
+    run.settle(
+        item.batch,
+        out=len(rows),
         filtered=counters.filtered,
-        rejects=chunk.result.rejects,
+        rejects=item.result.rejects,
         extra=counters.extra,
     )
-    job.session.write("rows", chunk.unit, rows)
+    run.write("rows", rows)

@@ -1,45 +1,50 @@
-"""Run type `reduce`: sums of some columns over groups of equal keys."""
+"""Run type `reduce`: aggregates of some columns over groups of equal keys."""
 
 from __future__ import annotations
 
-from treadle.domain.reduce import SumFold
+from treadle.domain.grouping import Aggregate, Grouping
 from treadle.domain.result import Counters
+from treadle.errors import ArgumentError
 from treadle.manifest import Manifest
-from treadle.processing.account import Account
+from treadle.manifest.model import ReduceSection
 from treadle.processing.checks import check_datasets, required_section, setting_errors_at
-from treadle.processing.job import WHOLE, Job
-from treadle.processing.streams import fold_input, run_errors_at
+from treadle.processing.folding import check_input_columns, fold_units, merge_buckets
+from treadle.processing.job import Job
 
 
 def check_reduce(manifest: Manifest) -> None:
-    """Raises ManifestError: no section `reduce`, keys and sums at odds, a dataset missing or unknown."""
+    """Raises ManifestError: no section `reduce`, names at odds, a dataset missing or unknown."""
     check_datasets(manifest, inputs={"rows"}, outputs={"sums"})
-    _fold(manifest)
+    grouping = _grouping(manifest, _section(manifest))
+    check_input_columns(manifest, "rows", grouping.columns)
 
 
 def run_reduce(job: Job) -> Counters:
-    """Input "rows" to output "sums": one file, `reduce.keys` then `reduce.sums`, sorted by keys.
+    """Input "rows" to output "sums": the keys, `reduce.sums`, `reduce.aggregates`; each file sorted by keys.
 
-    Memory is bounded by the number of keys. Every row read counts as out: it is summed into the output.
-    The counter `groups` says how many rows the output has.
+    Each unit is folded on its own and its groups are spread over buckets by a hash of the key; each bucket
+    makes one file. `reduce.buckets` null: one bucket when there are about `reduce.memory_rows` groups or
+    fewer, else as many as it takes. Memory: that of some `memory_rows` groups, and the values of lists.
+    Every row read counts as out: it is part of its group. The counter `groups` says how many there are.
 
     Raises:
         ManifestError: the section `reduce` or a dataset is missing or unknown.
-        RunError: a column is missing or cannot be summed, or too many bad rows.
+        RunError: a column is missing or of a wrong kind, a sum does not fit, or too many bad rows.
     """
-    fold = _fold(job.manifest)
-    account = Account(job)
-    fold_input(job, "rows", account, fold.add)
-    with job.timed("process"), run_errors_at(job.plan.inputs["rows"].path):
-        sums = fold.result()
-    account.note("groups", sums.num_rows)
-    if sums.num_columns:
-        with job.timed("write"):
-            job.session.write("sums", WHOLE, sums)
-    return account.close()
+    section = _section(job.manifest)
+    partials = fold_units(job, "rows", _grouping(job.manifest, section), section.memory_rows)
+    records = merge_buckets(job, partials, section.buckets or partials.choose_buckets(), "sums")
+    job.account.note("groups", sum(file.rows for record in records for file in record.files))
+    return job.account.close()
 
 
-def _fold(manifest: Manifest) -> SumFold:
-    section = required_section(manifest, "reduce", manifest.reduce)
+def _section(manifest: Manifest) -> ReduceSection:
+    return required_section(manifest, "reduce", manifest.reduce)
+
+
+def _grouping(manifest: Manifest, section: ReduceSection) -> Grouping:
+    asked = {name: Aggregate(each.function, each.column) for name, each in section.aggregates.items()}
     with setting_errors_at(manifest, "reduce"):
-        return SumFold(section.keys, section.sums)
+        if twice := sorted({name for name in section.sums if section.sums.count(name) > 1 or name in asked}):
+            raise ArgumentError(f"sums and aggregates must be distinct, {', '.join(twice)} is there twice")
+        return Grouping(section.keys, {name: Aggregate("sum", name) for name in section.sums} | asked)

@@ -1,0 +1,159 @@
+"""`treadle manifest`: what its commands say, and that they change nothing that they were not asked to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integrations.cli.conftest import Called
+from treadle.integrations.cli.app import main
+from treadle.manifest import load_manifest_path, starters
+from treadle.manifest.places import plain
+
+GOOD = """\
+drtml_version: 4
+step_id: words
+params: {texts: {type: path}}
+run: {type: partition}
+inputs: {documents: {backend: jsonl, path: "${params.texts}/*.jsonl", columns: [id, text]}}
+transform: {name: tokenize, keep: [id]}
+outputs: {rows: {backend: parquet, path: "${run.output}/rows"}}
+"""
+
+
+class Command:
+    """`treadle manifest` in this process, in a folder of its own."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Called:
+        self._capsys.readouterr()
+        code = main(["manifest", *arguments])
+        told = self._capsys.readouterr()
+        return Called(code, told.out, told.err)
+
+
+@pytest.fixture
+def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    Path("words.yaml").write_text(GOOD)
+    return Command(capsys)
+
+
+def test_check_tells_of_several_files_at_once(manifest: Command) -> None:
+    """In a repository with many manifests one call looks at all of them."""
+    Path("typo.yaml").write_text(GOOD.replace("jsonl, path", "jsnl, path").replace("keep: ", "kep: "))
+    Path("gone.yaml").write_text(GOOD + "include: [nowhere.yaml]\n")
+    done = manifest("check", "words.yaml", "typo.yaml", "gone.yaml", "--param", "texts=t")
+    assert done.code == 2
+    assert done.out == "words.yaml: ok\n"
+    for told in (
+        "typo.yaml:5:22: inputs.documents.backend: expected one of ",
+        "found 'jsnl'; did you mean 'jsonl'?",
+        "typo.yaml:6:29: transform.kep: expected one of ",
+        "gone.yaml:8:11: include[0]: expected an existing file",
+    ):
+        assert told in done.err
+
+
+def test_check_tells_programs(manifest: Command) -> None:
+    Path("typo.yaml").write_text(GOOD.replace("step_id", "step"))
+    done = manifest("check", "words.yaml", "typo.yaml", "--param", "texts=t", "--format", "json")
+    good, bad = json.loads(done.out)
+    assert good == {"file": "words.yaml", "ok": True, "problems": []}
+    assert {(each["line"], each["column"], each["field"]) for each in bad["problems"]} == {
+        (2, 1, "step"),
+        (1, 1, "step_id"),
+    }
+
+
+def test_check_annotates_a_pull_request(manifest: Command) -> None:
+    """The workflow command of GitHub, with the characters escaped that it needs escaped."""
+    Path("typo.yaml").write_text(GOOD.replace("step_id: words", 'step_id: words\n"100%": 1'))
+    done = manifest("check", "typo.yaml", "--param", "texts=t", "--format", "github")
+    assert done.out.startswith("::error file=typo.yaml,line=3,col=1::100%25: expected one of ")
+
+
+def test_explain_prints_a_manifest_that_loads(manifest: Command) -> None:
+    done = manifest("explain", "words.yaml", "--param", "texts=t")
+    assert done.code == 0
+    assert '"t/*.jsonl"' in done.out
+    Path("again.yaml").write_text(done.out)
+    load_manifest_path("again.yaml")
+
+
+def test_plan_says_what_would_be_read_and_written(manifest: Command) -> None:
+    Path("texts").mkdir()
+    for name in ("a", "b"):
+        Path(f"texts/{name}.jsonl").write_text('{"id": 1, "text": "one two"}\n')
+    before = sorted(Path.cwd().rglob("*"))
+    done = manifest("plan", "words.yaml", "--param", "texts=texts", "--output", "out")
+    assert done.code == 0, done.err
+    [line] = [line for line in done.out.splitlines() if line.startswith("documents")]
+    assert line.split()[:5] == ["documents", "jsonl", "2", "2", "58"]
+    assert "out/rows" in done.out
+    assert "next: treadle manifest run words.yaml --param texts=texts --output out" in done.out
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_run_does_not_mind_the_ending_of_the_file(manifest: Command) -> None:
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one two"}\n')
+    Path("words.yaml").rename("words.drtml")
+    done = manifest("run", "words.drtml", "--param", "texts=texts", "--output", "out")
+    assert done.code == 0, done.err
+    assert "1 rows in = 1 out + 0 filtered + 0 rejected" in done.out
+    assert Path("out/rows/_manifest.json").exists()
+
+
+@pytest.mark.parametrize("run_type", sorted(starters()))
+def test_new_writes_a_manifest_that_loads(run_type: str, manifest: Command) -> None:
+    done = manifest("new", run_type, "mine.yaml")
+    assert done.code == 0
+    assert "next: treadle manifest check mine.yaml" in done.out
+    text = Path("mine.yaml").read_text()
+    assert text.startswith("# yaml-language-server: $schema=drtml-4.schema.json\n")
+    assert "step_id: mine\n" in text
+    load_manifest_path("mine.yaml")
+
+
+@pytest.mark.parametrize("run_type", sorted({*starters()} - {"custom"}))
+def test_what_new_writes_is_fit_to_run(run_type: str, manifest: Command) -> None:
+    """Only the params have to be given."""
+    manifest("new", run_type, "mine.yaml")
+    required = [name for name, each in _params("mine.yaml").items() if "default" not in each]
+    given = [word for name in required for word in ("--param", f"{name}=somewhere")]
+    done = manifest("check", "mine.yaml", *given)
+    assert (done.code, done.out) == (0, "ok\n"), done.err
+
+
+def _params(path: str) -> dict[str, dict[str, object]]:
+    tree = plain(load_manifest_path(path).tree)
+    assert isinstance(tree, dict)
+    return tree.get("params", {})  # type: ignore[return-value]
+
+
+def test_new_replaces_nothing(manifest: Command) -> None:
+    done = manifest("new", "mapping", "words.yaml")
+    assert done.code == 2
+    assert "words.yaml exists already" in done.err
+    assert Path("words.yaml").read_text() == GOOD
+
+
+def test_new_lists_the_types_and_knows_the_nearest(manifest: Command) -> None:
+    listed = manifest("new")
+    assert listed.code == 0
+    assert all(each in listed.out for each in starters())
+    assert "did you mean 'mapping'" in manifest("new", "maping").err
+
+
+def test_schema_goes_to_a_file_for_editors(manifest: Command) -> None:
+    printed = manifest("schema")
+    told = manifest("schema", "--output", "drtml-4.schema.json")
+    assert Path("drtml-4.schema.json").read_text() == printed.out
+    assert "# yaml-language-server: $schema=drtml-4.schema.json" in told.out
+    assert json.loads(printed.out)["$schema"].endswith("2020-12/schema")
