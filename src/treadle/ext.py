@@ -1,6 +1,7 @@
 """What the author of a plugin imports, and nothing else."""
 
 from treadle.domain.result import Counters, ProcessResult, Reject, Transform
+from treadle.domain.row_step import RowStep, Stepped
 from treadle.domain.term_registry import TermRegistry
 from treadle.errors import MissingColumnError
 from treadle.processing.account import Account
@@ -8,7 +9,12 @@ from treadle.processing.compile import StoragePlan
 from treadle.processing.context import RunContext
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.runners import PatternRunner, register_mode_runner, register_pattern_runner
-from treadle.processing.transforms import TransformOptions, register_transform
+from treadle.processing.transforms import (
+    RowTransform,
+    TransformOptions,
+    register_row_transform,
+    register_transform,
+)
 from treadle.processing.units import UnitRun, UnitWork, run_units
 from treadle.storage import BadRow, Dataset, OutputSpec, RowBatch, UnitRecord, WorkUnit, list_units
 from treadle.storage.formats.backends import register_format
@@ -31,7 +37,10 @@ __all__ = [
     "ReadBackend",
     "Reject",
     "RowBatch",
+    "RowStep",
+    "RowTransform",
     "RunContext",
+    "Stepped",
     "StoragePlan",
     "TermRegistry",
     "Transform",
@@ -45,6 +54,7 @@ __all__ = [
     "register_format",
     "register_mode_runner",
     "register_pattern_runner",
+    "register_row_transform",
     "register_transform",
     "run_units",
 ]

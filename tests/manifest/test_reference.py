@@ -12,12 +12,15 @@ import pydantic
 import pytest
 
 from tests.manifest.names import FORMATS, RUN_TYPES
-from treadle.domain import EmbedTransform, TokenizeTransform
 from treadle.manifest import read_manifest, starters
 from treadle.manifest.model import Manifest
 from treadle.manifest.scalars import read_word, write_word
 from treadle.processing.runners import check_manifest, known_patterns
+from treadle.processing.transforms import find_row_transform, find_transform, known_transforms
 from treadle.storage.formats.backends import known_formats
+from treadle.storage.formats.csv_options import CsvOptions
+from treadle.storage.formats.postgres_sql import PostgresOptions
+from treadle.storage.formats.text import TextOptions
 
 REFERENCE = Path(__file__).parents[2] / "docs/manifest.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -41,7 +44,13 @@ FIELDS = sorted(
     }.items()
 )
 
-OPTIONS = {field.name for kind in (TokenizeTransform, EmbedTransform) for field in dataclasses.fields(kind)}
+KINDS = [
+    CsvOptions,
+    PostgresOptions,
+    TextOptions,
+    *(find_row_transform(name) or find_transform(name) for name in known_transforms()),
+]
+OPTIONS = {field.name for kind in KINDS if kind is not None for field in dataclasses.fields(kind)}
 
 
 @pytest.mark.parametrize(
@@ -61,9 +70,15 @@ def test_every_field_is_named_with_its_default(
         ]
 
 
-def test_every_option_of_a_transform_is_named() -> None:
+def test_every_option_of_a_transform_or_format_is_named() -> None:
     """What is learnt only from an error message is not documented."""
     assert {row[0] for row in ROW.findall(REFERENCE.read_text())} >= OPTIONS
+
+
+def test_every_transform_is_named() -> None:
+    """A transform that is not in the reference does not exist for its readers."""
+    text = REFERENCE.read_text()
+    assert not [name for name in known_transforms() if f"`{name}`" not in text]
 
 
 def test_the_reference_names_no_key_that_does_not_exist() -> None:
@@ -79,10 +94,22 @@ def test_the_names_that_editors_suggest_are_the_registered_ones() -> None:
     assert {*starters()} == {*RUN_TYPES}
 
 
-def test_the_example_at_the_top_is_fit_to_run(tmp_path: Path) -> None:
-    """Readers start by copying it."""
-    example = re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text(), re.DOTALL)[0]
+EXAMPLES = [
+    each
+    for each in re.findall(r"```yaml\n(.*?)```", REFERENCE.read_text(), re.DOTALL)
+    if {"drtml_version:", "step_id:"} <= {*each.split()}
+]
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 2
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_whole_example_is_fit_to_run(example: str, tmp_path: Path) -> None:
+    """Readers start by copying one."""
     (tmp_path / "manifest.yaml").write_text(example)
     manifest = read_manifest(tmp_path / "manifest.yaml", {"corpus": "/data"}, {"run.output": "/out"})
     check_manifest(manifest)
-    assert manifest.runtime.seed == 7
+    assert [each.path.startswith("/data/") for each in manifest.inputs.values()] == [True]
+    assert {each.path.startswith("/out/") for each in manifest.outputs.values()} == {True}

@@ -65,10 +65,10 @@ def test_zeros_after_a_gzip_stream_are_padding(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_damaged_stream_gives_what_comes_before_the_damage(tmp_path: Path, suffix: str) -> None:
     """An error of a decompressor throws away the output of its call; here none of it is lost."""
-    text = b"".join(b"%d %d\n" % (n, n**9) for n in range(60_000))
+    text = b"".join(b"%d %d\n" % (n, n**9) for n in range(30_000))
     packed = gzip.compress(text) if suffix == ".gz" else zstandard.compress(text)
     path = tmp_path / f"a{suffix}"
-    for share in (0.2, 0.5, 0.9):
+    for share in (0.3, 0.9):
         path.write_bytes(packed[: int(len(packed) * share)])
         content, broken = content_of(path, 4096)
         assert text.startswith(content)

@@ -256,6 +256,37 @@ def test_a_column_of_two_types_is_refused_with_both_places(tmp_path: Path, backe
     assert tree(tmp_path) == {}
 
 
+@pytest.mark.parametrize("backend", ["csv", "jsonl", "parquet", "arrow"])
+def test_files_that_lack_columns_get_them(tmp_path: Path, backend: str) -> None:
+    """Whoever takes the header of the first file for that of all must be right."""
+    with Session({"out": OutputSpec(backend, str(tmp_path / "out"))}) as session:
+        session.write("out", unit_at(0), rows_of(x=[1], y=["a"]))
+        session.write("out", unit_at(1), rows_of(y=["b"]))
+        session.write("out", unit_at(2), rows_of(z=[None, "c"], x=[0.5, 2.0]))
+        session.commit()
+    one = {"x": "1", "y": "a", "z": None} if backend == "csv" else {"x": 1.0, "y": "a", "z": None}
+    dataset = Dataset(backend, str(tmp_path / "out"))
+    batches = [batch.rows for unit in list_units(dataset) for batch in read_batches(dataset, unit)]
+    assert [each.schema.names for each in batches] == [["x", "y", "z"]] * 3
+    rows = [row for each in batches for row in each.to_pylist()]
+    assert rows[0] == one
+    assert [row["y"] for row in rows] == ["a", "b", None, None]
+    assert [row["z"] for row in rows] == [None, None, None, "c"]
+
+
+@pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow"])
+def test_a_whole_number_that_is_no_fraction_is_told_with_its_place(tmp_path: Path, backend: str) -> None:
+    with (
+        pytest.raises(
+            RunError, match=r"the rows of in-0.jsonl have whole numbers where others have fractions"
+        ),
+        Session({"out": OutputSpec(backend, str(tmp_path / "out"))}) as session,
+    ):
+        session.write("out", unit_at(0), rows_of(x=[2**53 + 1]))
+        session.write("out", unit_at(1), rows_of(x=[0.5]))
+        session.commit()
+
+
 @pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow"])
 def test_a_column_of_two_types_becomes_text_where_that_is_asked(tmp_path: Path, backend: str) -> None:
     """Every file has the one type then, and no value is lost."""

@@ -81,13 +81,13 @@ def run_from_manifest(
         unwind.push(events.close)
         events.emit(_started(manifest, ctx))
         ending = Ending(ctx.run_id)
-        unwind.push(lambda: events.emit(ending.event(events.notes())))
+        unwind.push(lambda: events.emit(ending.event((*ending.notes, *events.notes()))))
         with ending.watch():
             metrics = _set_up_metrics(manifest, events, ending, unwind)
             into = events if metrics is None else fork(events, metrics)
             run = StartedRun(os.fspath(manifest_path), ctx, manifest, plan, metrics, into)
             done = _dispatch(run)
-            ending.counters, ending.account = done.counters, done.account
+            ending.counters, ending.account, ending.notes = done.counters, done.account, done.notes
     return RunOutcome(
         done.counters,
         done.outputs,
@@ -132,6 +132,7 @@ class _Done:
     outputs: Mapping[str, OutputManifest]
     units: tuple[UnitCount, ...] = ()
     account: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def _dispatch(run: StartedRun) -> _Done:
@@ -148,7 +149,8 @@ def _pattern(run: StartedRun, pattern: Pattern) -> _Done:
             counters = _balanced(run, _counted(pattern.name, pattern.runner(job)))
         with run.timed("write"):
             outputs = session.commit()
-    return _Done(counters, outputs, account.units, write_account(run, account, counters))
+        notes = tuple(session.notes)
+    return _Done(counters, outputs, account.units, write_account(run, account, counters), notes)
 
 
 def _session(run: StartedRun, pattern: Pattern) -> Session:

@@ -25,6 +25,7 @@ class Ending:
     counters: Counters | None = None
     error: str | None = None
     account: str | None = None
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
     _started: float = field(default_factory=time.perf_counter)
 

@@ -21,8 +21,6 @@ from treadle.storage.part import staged_file
 from treadle.storage.schema import as_text, conform, widen
 from treadle.storage.unit_record import StagedFile
 
-_TEXT_FORMATS = ("jsonl", "csv", "text")
-
 
 class Source(NamedTuple):
     """A staged file, and what its rows were made from: for messages."""
@@ -64,14 +62,16 @@ def unite(sources: Sequence[Source], spec: OutputSpec) -> Union:
     return Union(known, frozenset(texts))
 
 
-def rewritten(file: StagedFile, union: Union, spec: OutputSpec) -> StagedFile:
+def rewritten(source: Source, union: Union, spec: OutputSpec) -> StagedFile:
     """The file itself when it has the schema already; else a new one beside it, which takes its place.
 
     Raises:
         RunError: a value has no exact form under the schema, or the file cannot be written.
     """
+    file = source.file
     if not _differs(file.schema, union, spec):
         return file
+    schema = _kept_schema(union, spec)
     backend = write_backend_for(spec.backend)
     old = Path(file.path)
     new = old.with_name(f"{old.name.partition('.')[0]}-united.{old.name.partition('.')[2]}")
@@ -80,7 +80,7 @@ def rewritten(file: StagedFile, union: Union, spec: OutputSpec) -> StagedFile:
         part = backend.open_part(new, spec)
         try:
             for rows in _read(file, "parquet" if backend.load is not None else spec.backend):
-                part.write(conform(as_text(rows, union.texts), union.schema))
+                part.write(_conformed(rows, union, schema, source))
             part.close()
         except BaseException:
             part.abandon()
@@ -105,12 +105,34 @@ def _joined(one: pa.Field[Any], other: pa.Field[Any]) -> pa.DataType | None:
     return kind
 
 
+def _conformed(rows: pa.Table, union: Union, schema: pa.Schema, source: Source) -> pa.Table:
+    try:
+        return conform(as_text(rows, union.texts), schema)
+    except pa.ArrowInvalid as error:
+        raise RunError(
+            f"output {source.file.output!r}: the rows of {source.origin} have whole numbers where others "
+            f"have fractions, and one has no exact form as a fraction: {error}; declare the column in "
+            "inputs.NAME.types, as float64 or as string"
+        ) from error
+
+
+def _kept_schema(union: Union, spec: OutputSpec) -> pa.Schema:
+    """What a file can be read back as: csv knows no types."""
+    if spec.backend != "csv":
+        return union.schema
+    return pa.schema([(name, pa.string()) for name in union.schema.names])
+
+
 def _differs(schema: pa.Schema, union: Union, spec: OutputSpec) -> bool:
-    if spec.backend not in _TEXT_FORMATS:
+    """Whether a file looks another way than it would under the schema of all."""
+    if spec.backend in ("csv", "text"):
+        return schema.names != union.schema.names
+    if spec.backend != "jsonl":
         return not schema.equals(union.schema)
-    # In text a column of nulls, or one that is not there, looks the same whatever its type.
+    # In JSON a null looks the same whatever its type, and the order of keys says nothing.
     kinds = {each.name: each.type for each in union.schema}
-    return any(each.type != kinds[each.name] and not pa.types.is_null(each.type) for each in schema)
+    typed = [each for each in schema if not pa.types.is_null(each.type)]
+    return len(schema) < len(kinds) or any(each.type != kinds[each.name] for each in typed)
 
 
 def _conflict(field: pa.Field[Any], source: Source, known: pa.Field[Any], first: Source) -> RunError:

@@ -40,8 +40,12 @@ def united(name: str, spec: OutputSpec, records: Iterable[UnitRecord]) -> United
     """
     pieces = [Piece(record, file) for record in records for file in record.files if file.output == name]
     _check_places(name, pieces)
-    union = unite([Source(file, record.unit.source or record.unit.id) for record, file in pieces], spec)
-    parts = tuple(_part(record, rewritten(file, union, spec), spec) for record, file in pieces)
+    sources = [Source(file, record.unit.source or record.unit.id) for record, file in pieces]
+    union = unite(sources, spec)
+    parts = tuple(
+        _part(record, rewritten(source, union, spec), spec)
+        for (record, _), source in zip(pieces, sources, strict=True)
+    )
     return United(parts, _manifest(name, spec, parts, union.schema))
 
 
