@@ -48,7 +48,11 @@ def measure(contender: Contender, documents: int, folder: Path, peers: Path, lim
             stderr=said,
             start_new_session=True,
         )
-    cost, child.returncode = _follow(child.pid, limit)
+    try:
+        cost, child.returncode = _follow(child.pid, limit)
+    except BaseException:
+        _end_all()
+        raise
     if child.returncode == 0:
         return cost
     return f"exit code {child.returncode}: {_last_line(folder / 'said.txt')}"

@@ -126,3 +126,23 @@ def test_steps_that_share_a_root_keep_their_bad_rows(workshop: Any) -> None:
     assert paths[0] == "/root/a.quarantine.jsonl"
     assert len({Path(each) for each in paths}) == 5
     assert {str(Path(each).parent) for each in paths} == {"/root"}
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ('inputs: {d: {backend: csv, path: x.csv, options: {delimitr: ";"}}}', "did you mean 'delimiter'"),
+        ("outputs: {rows: {backend: postgres, path: 'postgresql://h/d'}}", "table"),
+        ("outputs: {rows: {backend: parquet, path: rows, options: {a: 1}}}", "expected no option"),
+    ],
+)
+def test_options_of_formats_are_checked_before_anything_runs(workshop: Any, section: str, said: str) -> None:
+    body = f"""
+        run: {{type: custom, entry: builtins:print}}
+        {section}
+    """
+    with pytest.raises(ManifestError) as caught:
+        workshop.run(body)
+    (problem,) = caught.value.problems
+    assert problem.field.endswith(".options")
+    assert said in problem.found

@@ -15,6 +15,7 @@ import pytest
 from treadle.domain import Counters, ProcessResult, TokenizeTransform, Transform, vector_column
 from treadle.errors import ArgumentError, ManifestError, RunError
 from treadle.ext import register_transform
+from treadle.processing import streams
 
 
 def body(
@@ -228,3 +229,19 @@ def test_registering_what_is_no_transform() -> None:
     with pytest.raises(ArgumentError, match="already registered"):
         register_transform("tokenize", Shouting)
     assert register_transform("tokenize", TokenizeTransform) is TokenizeTransform
+
+
+def test_an_input_that_vanishes_meanwhile_is_named(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was there when the units were listed."""
+    path = workshop.rows("a", [{"id": 1, "text": "one"}])
+    listed = streams.units_of
+
+    def then_removed(*arguments: Any) -> Any:
+        units = listed(*arguments)
+        path.unlink()
+        return units
+
+    monkeypatch.setattr("treadle.processing.patterns.partition.units_of", then_removed)
+    with pytest.raises(RunError, match=r"unit 00000-a: .*a.jsonl cannot be read: .*No such file"):
+        workshop.run(body())
+    assert workshop.visible() == []

@@ -202,18 +202,19 @@ def test_a_commit_that_fails_half_way_shows_nothing(tmp_path: Path, tree: Tree) 
     assert tree(tmp_path) == {"b": b"somebody was faster"}
 
 
-def test_staging_that_vanished_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    """Another session took over while this one slept: it must not publish, nor go on in silence."""
+def test_the_second_of_two_sessions_on_one_output_is_refused_at_its_commit(tmp_path: Path) -> None:
+    """Both live, so neither clears what the other has staged; the first commit stands."""
     outputs = {"out": OutputSpec("jsonl", str(tmp_path / "out"))}
-    sleeper = Session(outputs)
+    quarantine = str(tmp_path / "q.jsonl")
+    sleeper = Session(outputs, quarantine=quarantine)
     sleeper.write("out", unit_at(0), rows_of(id=[1]))
-    with Session(outputs) as other:
+    sleeper.reject(BAD)
+    with Session(outputs, quarantine=quarantine) as other:
         other.write("out", unit_at(0), rows_of(id=[2]))
-        with pytest.raises(RunError, match=r"cannot write .*/\.out\.staging-.*\.jsonl"):
-            sleeper.write("out", unit_at(1), rows_of(id=[1]))
-        with pytest.raises(RunError, match=r"output 'out': a write failed"):
-            sleeper.commit()
+        sleeper.write("out", unit_at(1), rows_of(id=[1]))
         other.commit()
+    with pytest.raises(ArtifactError, match=r"output 'out': .* is already there"):
+        sleeper.commit()
     assert read_table(Dataset("jsonl", outputs["out"].path)).to_pylist() == [{"id": 2}]
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
 

@@ -17,6 +17,7 @@ from treadle.manifest.params import Params
 from treadle.manifest.places import Entry, Leaf, Place, PlainValue, Trail, find, trail_text
 from treadle.manifest.spelling import PRESENT
 from treadle.manifest.yaml_text import write_flow, write_key
+from treadle.storage import shown_url
 
 _PLACEHOLDER = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 _WIDEST = 64
@@ -131,10 +132,10 @@ def _place(place: Place) -> str:
 
 
 def _escaped(value: PlainValue) -> PlainValue:
-    """The value with `${` written so that it stays text when the manifest is read again."""
+    """The value with `${` written so that it stays text when it is read again, and without passwords."""
     match value:
         case str():
-            return value.replace("${", "$${")
+            return (shown_url(value) if "://" in value else value).replace("${", "$${")
         case tuple():
             return tuple(_escaped(each) for each in value)
         case dict():

@@ -22,6 +22,7 @@ Columns = tuple[Text, ...]
 Count = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
+Interval = Annotated[float, Field(gt=0, le=86_400)]
 ColumnType = Literal["bool", "int64", "float64", "string"]
 
 
@@ -215,7 +216,7 @@ class PrometheusSection(StrictSection):
     url: Text | None = None
     path: Text | None = None
     job: Text = "treadle"
-    interval: Positive = 5.0
+    interval: Interval = 5.0
 
 
 class MetricsSection(StrictSection):
@@ -223,7 +224,7 @@ class MetricsSection(StrictSection):
 
     log: Text | None = None
     trace: Text | None = None
-    interval: Positive = 1.0
+    interval: Interval = 1.0
     prometheus: PrometheusSection | None = None
 
 

@@ -57,8 +57,8 @@ class Account:
 
     @property
     def units(self) -> tuple[UnitCount, ...]:
-        """The units accounted for so far."""
-        return tuple(self._units)
+        """The units accounted for so far, by their place among the units."""
+        return tuple(sorted(self._units, key=lambda each: each.unit.index))
 
     @property
     def bad_rows_left(self) -> int | None:

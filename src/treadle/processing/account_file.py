@@ -12,8 +12,8 @@ from treadle.processing.started import StartedRun
 from treadle.storage import write_atomically
 
 
-def write_account(run: StartedRun, account: Account, total: Counters) -> str:
-    """Write what became of the rows of each unit and of all; where that is.
+def write_account(run: StartedRun, account: Account, total: Counters) -> None:
+    """Write what became of the rows of each unit and of all to the file of the plan.
 
     Raises:
         RunError: it cannot be written; the outputs are there all the same.
@@ -31,7 +31,6 @@ def write_account(run: StartedRun, account: Account, total: Counters) -> str:
             f"step {run.ctx.step_id}: its outputs are complete, but the account {run.plan.account} cannot be "
             f"written: {error}; make room there and run again into another place, or do without it"
         ) from error
-    return run.plan.account
 
 
 def _unit(each: UnitCount) -> dict[str, Any]:

@@ -9,11 +9,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from treadle.errors import ManifestError, Problem, UnknownNameError, nearest
+from treadle.errors import ArgumentError, ManifestError, Problem, UnknownNameError, nearest
 from treadle.manifest import Manifest
 from treadle.processing.context import RunContext
 from treadle.storage import Dataset, OutputSpec
-from treadle.storage.formats.backends import read_backend_for, write_backend_for
+from treadle.storage.formats.backends import (
+    check_options,
+    known_formats,
+    read_backend_for,
+    write_backend_for,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,12 @@ def compile_step_manifest(manifest: Manifest, ctx: RunContext) -> StoragePlan:
         checkpoint=checkpoint_path(ctx) if manifest.checkpoint is not None else None,
         account=account_path(ctx),
     )
-    problems = [*_unknown_formats(manifest), *_unreachable(manifest, plan), *_misplaced(manifest, plan)]
+    problems = [
+        *_unknown_formats(manifest),
+        *_wrong_options(manifest),
+        *_unreachable(manifest, plan),
+        *_misplaced(manifest, plan),
+    ]
     if problems:
         raise ManifestError(problems)
     return plan
@@ -77,8 +87,8 @@ def checkpoint_path(ctx: RunContext) -> str:
 
 def scratch_specs(names: tuple[str, ...], ctx: RunContext) -> Mapping[str, OutputSpec]:
     """The outputs that phases of a run hand to each other; they never appear."""
-    folder = below(ctx.output_root, f".{safe_name(ctx.step_id)}.scratch")
-    return {name: OutputSpec("arrow", f"{folder}/{name}") for name in names}
+    stem = below(ctx.output_root, f"{safe_name(ctx.step_id)}.scratch")
+    return {name: OutputSpec("arrow", f"{stem}-{name}") for name in names}
 
 
 def safe_name(step_id: str) -> str:
@@ -144,6 +154,20 @@ def _unknown_formats(manifest: Manifest) -> Iterator[Problem]:
         except UnknownNameError as error:
             expected = f"one of {', '.join(error.known)}"
             yield manifest.problem(field, expected, repr(backend), nearest(backend, error.known))
+
+
+def _wrong_options(manifest: Manifest) -> Iterator[Problem]:
+    sections = [
+        *((f"inputs.{name}", each.backend, each.options, True) for name, each in manifest.inputs.items()),
+        *((f"outputs.{name}", each.backend, each.options, False) for name, each in manifest.outputs.items()),
+    ]
+    for field, backend, options, reading in sections:
+        if backend not in known_formats(writing=not reading):
+            continue
+        try:
+            check_options(backend, options, reading=reading)
+        except ArgumentError as error:
+            yield manifest.problem(f"{field}.options", f"options of the format {backend}", str(error))
 
 
 def _unreachable(manifest: Manifest, plan: StoragePlan) -> Iterator[Problem]:

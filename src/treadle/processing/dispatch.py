@@ -10,7 +10,7 @@
             a pattern: open a session and a workplace; it reads, transforms and writes, all still hidden
             check the account: rows in = rows out + filtered + rejected
             commit: everything appears at once; on any failure the session is aborted
-            write the closing account
+            write the closing account; the checkpoint ends
         finalize the metrics, once, whatever happened
     emit the end of the run, whatever happened; close the sinks
 
@@ -148,9 +148,9 @@ def _pattern(run: StartedRun, pattern: Pattern) -> _Done:
             job = Job(**vars(run), session=session, account=account, workplace=workplace)
             counters = _balanced(run, _counted(pattern.name, pattern.runner(job)))
         with run.timed("write"):
-            outputs = session.commit()
+            outputs = session.commit(conclude=lambda: write_account(run, account, counters))
         notes = tuple(session.notes)
-    return _Done(counters, outputs, account.units, write_account(run, account, counters), notes)
+    return _Done(counters, outputs, account.units, run.plan.account, notes)
 
 
 def _session(run: StartedRun, pattern: Pattern) -> Session:

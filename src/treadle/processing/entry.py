@@ -24,6 +24,8 @@ def import_entry(manifest: Manifest, entry: str, field: str = "run.entry") -> Ca
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module can raise anything while it is imported
         found = f"{entry!r}: {type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError):
+            found += " (for a module in the working folder set PYTHONPATH=.)"
         raise ManifestError([manifest.problem(field, "a module that can be imported", found)]) from error
     found_there: object = getattr(module, name, None)
     if not callable(found_there):

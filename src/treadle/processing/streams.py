@@ -9,7 +9,7 @@ from treadle.errors import MissingColumnError, RunError
 from treadle.processing.job import Job
 from treadle.processing.pipeline import timed_items
 from treadle.processing.placing import errors_placed_in
-from treadle.processing.unit_run import raise_if_stopped
+from treadle.processing.unit_run import raise_if_stopped, read_errors_placed
 from treadle.storage import RowBatch, WorkUnit, list_units, read_batches
 
 
@@ -26,7 +26,7 @@ def identity_of(job: Job, names: Collection[str]) -> str:
 def batches_of(job: Job, name: str, unit: WorkUnit) -> Iterator[RowBatch]:
     """The batches of one unit of the input `name`; the time they take to come counts as reading."""
     batches = read_batches(job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows)
-    for batch in timed_items(batches, job.timed, "read"):
+    for batch in timed_items(read_errors_placed(batches, unit), job.timed, "read"):
         raise_if_stopped(job.ctx)
         yield batch
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from treadle.domain.result import Counters, Reject
-from treadle.errors import ArgumentError, MissingColumnError, StoppedError, TreadleError
+from treadle.errors import ArgumentError, MissingColumnError, RunError, StoppedError, TreadleError
 from treadle.fray import stop_requested
 from treadle.kernel.unwind import add_note
 from treadle.manifest import Manifest
@@ -160,7 +160,7 @@ class UnitRun:
         if self._phase.dataset is None:
             raise ArgumentError(f"phase {self._phase.name}: it has no dataset to read batches of")
         batches = read_batches(self._phase.dataset, self.unit, self.manifest.parallelism.batch_rows)
-        for batch in batches:
+        for batch in read_errors_placed(batches, self.unit):
             raise_if_stopped(self.ctx)
             if self._phase.counted or self._look(batch):
                 self._meter.batch(batch.num_rows)
@@ -254,6 +254,18 @@ def _worked(work: UnitWork, run: UnitRun) -> bool:
             add_note(error, f"while working on unit {run.unit.id}")
         raise
     return True
+
+
+def read_errors_placed(batches: Iterator[RowBatch], unit: WorkUnit) -> Iterator[RowBatch]:
+    """The batches; a file that is gone, or a disk that fails, is a RunError that names the unit."""
+    try:
+        yield from batches
+    except OSError as error:
+        if isinstance(error, TreadleError):
+            raise
+        raise RunError(
+            f"unit {unit.id}: {unit.source} cannot be read: {error}; see that it is there, and run again"
+        ) from error
 
 
 def raise_if_stopped(ctx: RunContext) -> None:

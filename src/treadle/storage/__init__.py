@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from treadle.storage.formats.backends import write_backend_for
     from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
     from treadle.storage.session import Session
+    from treadle.storage.shown import shown_url
     from treadle.storage.unit_record import StagedFile, UnitRecord
     from treadle.storage.unit_writer import Staging, UnitWriter
 
@@ -40,6 +41,7 @@ __all__ = [
     "read_batches",
     "read_output_manifest",
     "read_table",
+    "shown_url",
     "write_atomically",
     "write_backend_for",
 ]
@@ -52,6 +54,7 @@ _MODULES = {
     "formats.backends": ("write_backend_for",),
     "output_manifest": ("OutputFile", "OutputManifest", "read_output_manifest"),
     "session": ("Session",),
+    "shown": ("shown_url",),
     "unit_record": ("StagedFile", "UnitRecord"),
     "unit_writer": ("Staging", "UnitWriter"),
 }

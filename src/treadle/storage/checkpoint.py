@@ -7,11 +7,12 @@ by whoever did it. One run at a time has it: the lock is the kernel's, so a kill
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from treadle.storage.unit_record import StagedFile, UnitRecord
 from treadle.storage.unit_writer import record_path
 
 _HEAD = "head.json"
+_ENDED = ".ended-"
 _LOCK = "lock"
 _JOURNAL = "commit.json"
 
@@ -56,6 +58,7 @@ class OpenCheckpoint:
         self.records = self.folder / "units"
         self._recipe = {"fingerprint": checkpoint.fingerprint, "outputs": _digest(specs)}
         self._lock = -1
+        self._fresh = not self.folder.exists()
         self._take()
 
     @property
@@ -66,8 +69,16 @@ class OpenCheckpoint:
         except (OSError, ValueError):
             return False
 
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether it was made by this session, and no unit is in it."""
+        return self._fresh and not any(self.records.glob("*.json"))
+
     def start(self) -> None:
         """Forget units of another recipe; the caller has removed their files."""
+        with write_failure(self.folder):
+            for each in self.folder.parent.glob(f"{glob.escape(self.folder.name)}{_ENDED}*"):
+                remove(each)
         if self.same_recipe:
             return
         with write_failure(self.folder):
@@ -110,21 +121,14 @@ class OpenCheckpoint:
         """The sum of the manifest whose rows a database has taken."""
         return self._journal()["loaded"].get(name)
 
-    def end(self) -> None:
-        """Everything is in place: from now on no unit counts. What is kept may be removed after this."""
-        with write_failure(self.folder):
-            remove(self.folder / _HEAD)
-            sync_folder(self.folder)
-
     def remove(self) -> None:
-        """Remove what is kept, and let another run have the place."""
+        """Everything is in place: from one moment on nothing of this run counts any more."""
         with write_failure(self.folder):
-            for each in self.folder.iterdir():
-                if each.name != _LOCK:
-                    remove(each)
-            remove(self.folder / _LOCK)
-            with suppress(OSError):  # another run has begun here just now
-                self.folder.rmdir()
+            # One act, for whoever finds the half of it would take the run for one that has not published.
+            ended = self.folder.with_name(f"{self.folder.name}{_ENDED}{secrets.token_hex(4)}")
+            self.folder.rename(ended)
+            sync_folder(ended.parent)
+            remove(ended)
 
     def release(self) -> None:
         """Let another run have it; harmless the second time."""

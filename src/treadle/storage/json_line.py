@@ -60,7 +60,9 @@ def _decode(text: str) -> object:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise BadLineError("not-json", f"not JSON: {error.msg} at character {error.pos + 1}") from error
+        raise BadLineError(
+            "not-json", f"not JSON: {error.msg.removesuffix(' at')} at character {error.pos + 1}"
+        ) from error
     except RecursionError as error:
         raise BadLineError("too-deep", f"nested deeper than {MAX_DEPTH}") from error
 

@@ -101,7 +101,7 @@ def _found(
     else:
         # An existing name is that file, even if it contains pattern characters.
         listing = [system.info(path)] if system.exists(path) else system.glob(path, detail=True).values()
-        files = [each for each in listing if each["type"] == "file"]
+        files = [each for each in listing if _is_file(each)]
     if not files:
         wanted = f"a file, a glob, or a folder with files named *{', *'.join(suffixes)}"
         raise ArgumentError(f"no {dataset.backend} file at {dataset.path}; expected {wanted}")
@@ -119,7 +119,11 @@ def _refuse_uncommitted(dataset: Dataset, listing: list[Mapping[str, Any]]) -> N
 
 def _is_data(info: Mapping[str, Any], suffixes: tuple[str, ...]) -> bool:
     name = _file_name(info["name"])
-    if info["type"] == "directory" or not name.endswith(suffixes) or name.startswith((".", "_")):
+    return name.endswith(suffixes) and not name.startswith((".", "_")) and _is_file(info)
+
+
+def _is_file(info: Mapping[str, Any]) -> bool:
+    if info["type"] == "directory":
         return False
     if info["type"] != "file":
         # Skipping a link whose file is gone would lose its rows silently.

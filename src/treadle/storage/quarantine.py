@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +18,14 @@ from typing import Any
 
 from treadle.storage.atomic import (
     abandon_file,
-    clear_leftovers,
     finish_file,
     local_path,
     remove,
-    staging_path,
     sync_folder,
     write_failure,
 )
 from treadle.storage.dataset import BadRow
+from treadle.storage.file_lock import clear_dead
 
 
 class QuarantinePart:
@@ -78,7 +78,7 @@ class Quarantine:
         """Clear what a killed writer left."""
         with write_failure(self._target):
             self._target.parent.mkdir(parents=True, exist_ok=True)
-            clear_leftovers(self._target)
+            clear_dead(self._target)
 
     def publish(self, parts: Sequence[Path]) -> None:
         """Join the parts and put the file in place; without parts, see that there is none."""
@@ -86,7 +86,7 @@ class Quarantine:
             if not parts:
                 remove(self._target)
                 return
-            staged = staging_path(self._target)
+            staged = parts[0].with_name(f"joined-{secrets.token_hex(8)}")  # in a folder that is ours
             with staged.open("xb") as file:
                 for each in parts:
                     with each.open("rb") as part:
@@ -98,7 +98,3 @@ class Quarantine:
     def withdraw(self) -> None:
         """Take back what `publish` put in place."""
         remove(self._target)
-
-    def discard(self) -> None:
-        """Remove what is staged."""
-        clear_leftovers(self._target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
@@ -20,9 +20,10 @@ from typing import Self
 
 from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameError
 from treadle.kernel.unwind import Unwind
-from treadle.storage.atomic import is_remote, local_path, remove, staging_path, write_failure
+from treadle.storage.atomic import is_remote, local_path, remove, write_failure
 from treadle.storage.checkpoint import Checkpoint, OpenCheckpoint
 from treadle.storage.dataset import BadRow, OutputSpec, Rows, WorkUnit
+from treadle.storage.file_lock import LiveFolder, clear_dead
 from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest
 from treadle.storage.quarantine import Quarantine
@@ -63,6 +64,7 @@ class Session:
         self._kept: OpenCheckpoint | None = None
         self._there: frozenset[str] = frozenset()
         self._targets: dict[str, Target] = {}
+        self._live: list[LiveFolder] = []
         self.staging = Staging({})
         self._records: dict[tuple[str, int], UnitRecord] = {}
         self._partial: list[UnitRecord] = []
@@ -133,8 +135,12 @@ class Session:
         if self._quarantine is not None:
             self._quarantine.publish(self._rejected_parts())
 
-    def commit(self) -> Mapping[str, OutputManifest]:
-        """Make everything visible, and return the manifest of each output; when it raises, nothing is."""
+    def commit(self, conclude: Callable[[], object] = lambda: None) -> Mapping[str, OutputManifest]:
+        """Make everything visible, and return the manifest of each output; when it raises, nothing is.
+
+        `conclude` is called when everything is visible, and belongs to the commit: when it fails, or the
+        process is killed before it is over, the checkpoint stays, and the next run comes to it again.
+        """
         self._check_open()
         with Unwind() as unwind:
             unwind.push(self.abort)
@@ -145,6 +151,9 @@ class Session:
             records = list(self._in_order())
             found = {name: united(name, spec, records) for name, spec in self._specs.items()}
             manifests = self._publish(found, unwind)
+            unwind.release()  # from here on nothing is taken back
+            unwind.push(self.abort)
+            conclude()
             unwind.release()
         self._clean()
         return manifests
@@ -157,6 +166,10 @@ class Session:
         with Unwind() as unwind:
             if self._kept is not None:
                 unwind.push(self._kept.release)
+            if self._kept is not None and self._kept.keeps_nothing:
+                unwind.push(self._kept.remove)
+                for target in self._targets.values():
+                    unwind.push(remove, target.folder)
             self._discard_into(unwind)
             for each in [*self._open.values(), *([self._rejects] if self._rejects else [])]:
                 unwind.push(each.abandon)
@@ -206,7 +219,9 @@ class Session:
             return self._kept.folder / "staged" / name
         if is_remote(path):
             return Path(tempfile.mkdtemp(prefix="treadle-"))
-        return staging_path(local_path(path))
+        live = LiveFolder(local_path(path))
+        self._live.append(live)
+        return live.path
 
     def _hidden_folders(self) -> list[Path]:
         places = [
@@ -224,6 +239,10 @@ class Session:
         for name, target in self._targets.items():
             if name not in self._there:
                 target.prepare()
+            elif not isinstance(target, LoadTarget):
+                clear_dead(local_path(self._specs[name].path))  # left by the commit that was cut
+        for live in self._live:
+            live.claim()
         for folder in (*self._hidden_folders(), *(self._targets[name].folder for name in self._there)):
             with write_failure(folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -320,15 +339,16 @@ class Session:
         with Unwind() as unwind:
             if self._kept is not None:
                 unwind.push(self._kept.release)
-                unwind.push(self._kept.remove)
                 for target in self._targets.values():
                     unwind.push(remove, target.folder)
-                unwind.push(self._kept.end)
+                unwind.push(self._kept.remove)
             self._discard_into(unwind)
 
     def _discard_into(self, unwind: Unwind) -> None:
         for target in self._targets.values():
             unwind.push(target.discard)
+        for live in self._live:
+            unwind.push(live.release)
         if self._kept is None:
             for folder in self._hidden_folders():
                 unwind.push(remove, folder)

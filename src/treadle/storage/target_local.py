@@ -19,7 +19,7 @@ from treadle.storage.atomic import (
     write_failure,
 )
 from treadle.storage.dataset import OutputSpec
-from treadle.storage.file_lock import clear_dead
+from treadle.storage.file_lock import LiveFolder, clear_dead
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest
 from treadle.storage.target import PartFile
 
@@ -34,23 +34,25 @@ class LocalTarget:
     def __init__(self, name: str, spec: OutputSpec, keep: Path | None) -> None:
         self._name = name
         self._target = local_path(spec.path)
-        self._keep = keep
-        self.folder = keep or staging_path(self._target)
+        self._live = LiveFolder(self._target)
+        self.folder = keep or self._live.path / "units"
 
     def prepare(self) -> None:
         """Refuse what is there; clear what killed writers left; make the hidden folder."""
         check_free(self._target, self._name)
         with write_failure(self._target):
             clear_dead(self._target)
-            self.folder.mkdir(parents=True, exist_ok=self._keep is not None)
+            self._live.claim()
+            self._live.path.mkdir()
+            self.folder.mkdir(parents=True, exist_ok=True)
 
     def publish(self, files: Sequence[PartFile], manifest: OutputManifest) -> OutputManifest:
         """Rename a whole folder into place. Raises ArtifactError when something else has appeared there."""
         check_free(self._target, self._name)
-        whole = staging_path(self._target)
+        whole = self._live.path / "whole"
         with write_failure(self._target), Unwind() as unwind:
             unwind.push(remove, whole)
-            assemble(whole, files, move=self._keep is None)
+            assemble(whole, files, move=self.folder.parent == self._live.path)
             write_atomically(whole / MANIFEST_NAME, manifest.to_json())
             appear(whole, self._target, self._name)
             unwind.release()
@@ -67,8 +69,8 @@ class LocalTarget:
 
     def discard(self) -> None:
         """Remove what is staged."""
-        if self._keep is None:
-            remove(self.folder)
+        remove(self._live.path)
+        self._live.release()
 
 
 def check_free(target: Path, name: str) -> None:

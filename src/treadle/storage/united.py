@@ -13,6 +13,7 @@ from treadle.storage.atomic import is_remote, local_path
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import OutputFile, OutputManifest
+from treadle.storage.shown import shown_url
 from treadle.storage.target import PartFile
 from treadle.storage.union import Source, rewritten, unite
 from treadle.storage.unit_record import StagedFile, UnitRecord
@@ -60,7 +61,7 @@ def _manifest(name: str, spec: OutputSpec, parts: Sequence[PartFile], schema: pa
     remote = is_remote(spec.path) or write_backend_for(spec.backend).load is not None
     return OutputManifest(
         output=name,
-        path=spec.path if remote else str(local_path(spec.path)),
+        path=shown_url(spec.path) if remote else str(local_path(spec.path)),
         backend=spec.backend,
         rows=sum(each.rows for each in parts),
         files=tuple(OutputFile(each.name, each.rows, each.bytes, each.sha256) for each in parts),

@@ -157,3 +157,16 @@ def test_schema_goes_to_a_file_for_editors(manifest: Command) -> None:
     assert Path("drtml-4.schema.json").read_text() == printed.out
     assert "# yaml-language-server: $schema=drtml-4.schema.json" in told.out
     assert json.loads(printed.out)["$schema"].endswith("2020-12/schema")
+
+
+def test_no_password_is_shown(manifest: Command) -> None:
+    text = Path("words.yaml").read_text()
+    Path("secret.yaml").write_text(
+        text + "metrics: {log: 'postgresql://me:hunter2@host/d?password=hunter2'}\n"
+        if "metrics:" not in text
+        else text
+    )
+    done = manifest("explain", "secret.yaml", "--param", "texts=t")
+    assert done.code == 0, done.err
+    assert "postgresql://me:***@host/d?password=***" in done.out
+    assert "hunter2" not in done.out + done.err

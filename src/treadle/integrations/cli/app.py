@@ -20,6 +20,10 @@ from treadle.errors import TreadleError, UsageError
 
 INTERRUPTED = 130
 TERMINATED = 143
+_NEXT = (
+    "what is done is kept, and the next run goes on from there: finished steps of an experiment, "
+    "finished units of a manifest with a checkpoint"
+)
 
 COMMANDS = {
     "run": "Run an experiment or a manifest.",
@@ -67,11 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError:  # it has been printed, with the usage
         return UsageError.exit_code
     except KeyboardInterrupt:
-        return _failed("interrupted; what is done is kept, and the next run goes on from there", INTERRUPTED)
+        return _failed(f"interrupted; {_NEXT}", INTERRUPTED)
     except SystemExit as error:
         if error.code != TERMINATED:
             raise
-        return _failed("told to end; what is done is kept, and the next run goes on from there", TERMINATED)
+        return _failed(f"told to end; {_NEXT}", TERMINATED)
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
     except (OSError, MemoryError) as error:

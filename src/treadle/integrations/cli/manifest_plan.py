@@ -17,7 +17,7 @@ from treadle.manifest import Manifest, read_manifest
 from treadle.processing.compile import StoragePlan, compile_step_manifest, safe_name
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.plugins import load_plugins
-from treadle.storage import Dataset, WorkUnit, list_units
+from treadle.storage import Dataset, WorkUnit, list_units, shown_url
 
 
 def plan(
@@ -72,9 +72,9 @@ def _tell(manifest: Manifest, made: StoragePlan) -> None:
 def _input(name: str, dataset: Dataset, units: tuple[WorkUnit, ...]) -> tuple[str, ...]:
     files = {each.source for each in units}
     total = size(sum(each.bytes for each in units))
-    return name, dataset.backend, f"{len(files):,}", f"{len(units):,}", total, dataset.path
+    return name, dataset.backend, f"{len(files):,}", f"{len(units):,}", total, shown_url(dataset.path)
 
 
 def _outputs(made: StoragePlan) -> Iterator[tuple[str, ...]]:
     for name, each in made.outputs.items():
-        yield name, each.backend, each.mode, f"{each.lanes:,}", each.path
+        yield name, each.backend, each.mode, f"{each.lanes:,}", shown_url(each.path)

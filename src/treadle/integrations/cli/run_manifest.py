@@ -86,9 +86,8 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
         _say(console, f"the account of each unit is in {outcome.account}")
     if counters.rejected and quarantine:
         _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
-    elif outcome.outputs:
-        first = next(iter(outcome.outputs.values()))
-        _say(console, f"next: columns and checksums of an output are in {first.path}/_manifest.json")
+    elif folders := [each for each in outcome.outputs.values() if each.backend != "postgres"]:
+        _say(console, f"next: columns and checksums of an output are in {folders[0].path}/_manifest.json")
 
 
 def _outputs(outcome: RunOutcome) -> Table:

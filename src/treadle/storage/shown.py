@@ -1,0 +1,5 @@
+"""Paths and URLs as people and records may see them: without passwords."""
+
+from treadle.db import shown_url
+
+__all__ = ["shown_url"]
