@@ -195,7 +195,7 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
             KeyboardInterrupt(),
             130,
             "treadle: interrupted; what is done is kept, and the next run goes on from there: "
-            + "finished steps of an experiment, finished units of a manifest with a checkpoint",
+            "finished steps of an experiment, finished units of a manifest with a checkpoint",
         ),
         (MemoryError("no room for 728 TiB"), 1, "treadle: MemoryError: no room for 728 TiB"),
     ],
