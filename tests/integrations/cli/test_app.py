@@ -181,6 +181,12 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
     assert len(list((manifest.parent / ".treadle" / "runs" / "words").iterdir())) == 2
 
 
+KEPT = (
+    "what is done is kept, and the next run goes on from there: finished steps of an experiment, "
+    "finished units of a manifest with a checkpoint"
+)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -194,8 +200,7 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
         (
             KeyboardInterrupt(),
             130,
-            "treadle: interrupted; what is done is kept, and the next run goes on from there: "
-            "finished steps of an experiment, finished units of a manifest with a checkpoint",
+            f"treadle: interrupted; {KEPT}",
         ),
         (MemoryError("no room for 728 TiB"), 1, "treadle: MemoryError: no room for 728 TiB"),
     ],
