@@ -33,7 +33,7 @@ class Number:
 
 @pytest.fixture
 def number() -> None:
-    register_row_transform("number", Number)
+    register_row_transform("from outside", Number)
 
 
 def body(steps: str) -> str:
@@ -50,7 +50,7 @@ def body(steps: str) -> str:
 @pytest.mark.usefixtures("number")
 def test_a_step_from_outside(workshop: Any) -> None:
     workshop.rows("a", [{"text": "A"}, {"text": "B"}])
-    workshop.run(body("[{name: number, into: size}, {name: normalize, lowercase: true}]"))
+    workshop.run(body("[{name: from outside, into: size}, {name: normalize, lowercase: true}]"))
     assert workshop.read("rows", "jsonl") == [{"text": "a", "size": 1}, {"text": "b", "size": 1}]
 
 

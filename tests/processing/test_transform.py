@@ -375,7 +375,7 @@ def test_every_problem_of_the_list_is_placed(workshop: Any) -> None:
 
 NOWHERE = (
     "transforms[1].entry: expected a module that can be imported, found 'nowhere.at:all': "
-    "ModuleNotFoundError: No module named 'nowhere'"
+    "ModuleNotFoundError: No module named 'nowhere' (for a module in the working folder set PYTHONPATH=.)"
 )
 
 

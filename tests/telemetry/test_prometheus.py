@@ -43,7 +43,8 @@ def _fetch(url: str) -> str:
 
 
 def _threads() -> set[str]:
-    return {each.name for each in threading.enumerate() if each.name.startswith("treadle-")}
+    ours = ("treadle-prometheus", "treadle-metrics", "treadle-sampler")
+    return {each.name for each in threading.enumerate() if each.name in ours}
 
 
 def _open(spec: PrometheusSpec) -> tuple[OpenSinks, RecordingSink]:
