@@ -11,13 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.domain.growth import growth_curve, heaps_fit
-from treadle.domain.mapping import MAPPING_SCHEMA, build_mapping
+from treadle.domain.mapping import MAPPING_SCHEMA, number_terms
 from treadle.domain.reduce import SumFold
 from treadle.domain.term_registry import TermRegistry
 from treadle.errors import ArgumentError
 
 terms = st.text(alphabet="abcé", min_size=1, max_size=2)
 documents = st.lists(st.lists(terms, max_size=8), max_size=12)
+
+
+def build_mapping(registries: list[pa.Table], **limits: Any) -> pa.Table:
+    """The mapping of some registries, by way of plain sums."""
+    totals = SumFold(("term",), ("count", "documents"))
+    for registry in registries:
+        totals.add(registry)
+    return number_terms(totals.result(), **limits)
 
 
 def registry_of(texts: list[list[str]], groups: list[int] | None = None) -> TermRegistry:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.storage.checkpointed import run, units_of
+from tests.storage.killing import ends_before
 from treadle.storage import Dataset, read_table
 from treadle.storage.output_manifest import MANIFEST_NAME
 
@@ -30,7 +31,7 @@ def main() -> None:
     resumed_after: set[int] = set()
     for operation in count():
         place = folder / f"{operation:04d}"
-        ended = run_until(operation, place, mode)
+        ended = ends_before(operation, OPERATIONS, partial(run, place, UNITS, mode))
         whole = (place / "rows").exists() and (place / "table").exists()
         committed = whole and not (place / ".checkpoint" / "head.json").exists()
         if not committed:
@@ -44,33 +45,6 @@ def main() -> None:
             assert operation > 50, "the patches did not count"
             assert resumed_after == {0, 1, 2}
             return
-
-
-def run_until(operation: int, place: Path, mode: str) -> bool:
-    """Whether it ended before it came to that operation."""
-    child = os.fork()
-    if child == 0:
-        left = [operation]
-        for name in OPERATIONS:
-            patch(name, left)
-        run(place, UNITS, mode)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, -signal.SIGKILL), f"operation {operation}: ended by {status}"
-    return status == 0
-
-
-def patch(name: str, left: list[int]) -> None:
-    """Kill this process in place of the operation that is the n-th."""
-    done = getattr(os, name)
-
-    def operation(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return done(*args, **options)
-
-    setattr(os, name, operation)
 
 
 def seen(place: Path) -> dict[str, Any]:

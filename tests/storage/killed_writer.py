@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.storage.killing import ends_before
 from tests.storage.publishing import publish, read
 
 OPERATIONS = ("rename", "replace", "mkdir", "unlink", "rmdir", "open", "close", "link", "fsync")
@@ -25,38 +24,12 @@ def main() -> None:
         keep = place / "kept" if kept else None
         if mode != "error":
             publish(place / "out", mode, [1])
-        ended = _run_until(operation, place / "out", mode, keep)
+        ended = ends_before(operation, OPERATIONS, partial(publish, place / "out", mode, [2], keep=keep))
         _check(place, mode, keep, ended=ended)
         shutil.rmtree(place)
         if ended:
             assert operation > 5, "the patches did not count"
             return
-
-
-def _run_until(operation: int, out: Path, mode: str, keep: Path | None) -> bool:
-    """Whether it ended before it came to that operation."""
-    child = os.fork()
-    if child == 0:
-        left = [operation]
-        for name in OPERATIONS:
-            _patch(name, left)
-        publish(out, mode, [2], keep=keep)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, -signal.SIGKILL)
-    return status == 0
-
-
-def _patch(name: str, left: list[int]) -> None:
-    done = getattr(os, name)
-
-    def operation(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return done(*args, **options)
-
-    setattr(os, name, operation)
 
 
 def _check(place: Path, mode: str, keep: Path | None, *, ended: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from treadle.errors import ArgumentError
-from treadle.storage import clear_leftovers, write_atomically
+from treadle.storage import write_atomically
 from treadle.storage.atomic import local_path
 
 
@@ -44,19 +44,6 @@ def test_a_failing_write_changes_nothing_and_names_the_path(tmp_path: Path) -> N
     with pytest.raises(OSError, match="file"):
         write_atomically(tmp_path / "file", b"new")
     assert [each.name for each in tmp_path.rglob("*")] == ["file", "inside"]
-
-
-def test_leftovers_are_those_of_the_target_only(tmp_path: Path) -> None:
-    """Two outputs side by side, one name the start of the other: neither may lose its staging to the
-    other.
-    """
-    for name in (".out.staging-1", ".out.staging-2", ".out2.staging-1", "out", "staging"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "part").write_bytes(b"x")
-    assert clear_leftovers(tmp_path / "out") == (tmp_path / ".out.staging-1", tmp_path / ".out.staging-2")
-    assert clear_leftovers(tmp_path / "out") == ()
-    assert clear_leftovers(tmp_path / "nowhere" / "out") == ()
-    assert sorted(each.name for each in tmp_path.iterdir()) == [".out2.staging-1", "out", "staging"]
 
 
 def test_only_local_paths_can_be_written() -> None:

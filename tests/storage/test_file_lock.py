@@ -82,3 +82,15 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         FileLock(tmp_path / "file" / "lock").acquire()
+
+
+def test_leftovers_are_those_of_the_target_only(tmp_path: Path) -> None:
+    """Two outputs side by side, one name the start of the other: neither may lose its staging to the
+    other.
+    """
+    for name in (".out.staging-1", ".out.staging-2", ".out2.staging-1", "out", "staging"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part").write_bytes(b"x")
+    assert clear_dead(tmp_path / "out")
+    assert clear_dead(tmp_path / "nowhere" / "out")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".out2.staging-1", "out", "staging"]

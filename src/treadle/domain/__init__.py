@@ -2,7 +2,7 @@
 
 from treadle.domain.columns import vector_column, vector_matrix
 from treadle.domain.growth import HeapsFit, growth_curve, heaps_fit
-from treadle.domain.mapping import build_mapping
+from treadle.domain.mapping import number_terms
 from treadle.domain.reduce import SumFold
 from treadle.domain.result import Counters, ProcessResult, Reject, Transform
 from treadle.domain.skipgram import SkipGramOptions, init_weights, train_group, training_passes
@@ -24,10 +24,10 @@ __all__ = [
     "TermRegistry",
     "TokenizeTransform",
     "Transform",
-    "build_mapping",
     "growth_curve",
     "heaps_fit",
     "init_weights",
+    "number_terms",
     "split_passages",
     "strip_stage_directions",
     "tokenize",

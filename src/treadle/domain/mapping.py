@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from treadle.domain.columns import is_text
-from treadle.domain.reduce import SumFold
 from treadle.errors import ArgumentError
 
 _FIELDS: list[pa.Field[Any]] = [
@@ -21,28 +19,15 @@ _FIELDS: list[pa.Field[Any]] = [
 MAPPING_SCHEMA = pa.schema(_FIELDS)
 
 
-def build_mapping(
-    registries: Iterable[pa.Table],
-    *,
-    min_count: int = 1,
-    max_terms: int | None = None,
-) -> pa.Table:
-    """Sum the registries and number the terms by count, largest first, then by term (in code point order).
-
-    The ids depend on the sums alone, whatever the number and the order of the registries. Terms below
-    `min_count` get no id, nor does null; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
-
-    Raises ArgumentError for limits below 1, or a registry without the columns term (text), count and
-    documents (integers).
-    """
-    totals = SumFold(("term",), ("count", "documents"))
-    for registry in registries:
-        totals.add(registry)
-    return number_terms(totals.result(), min_count=min_count, max_terms=max_terms)
-
-
 def number_terms(totals: pa.Table, *, min_count: int = 1, max_terms: int | None = None) -> pa.Table:
-    """As `build_mapping`, for terms that are summed already: each is in `totals` once."""
+    """Number summed terms by count, largest first, then by term (in code point order).
+
+    `totals` has each term once: term (text), count and documents (integers). So the ids depend on the sums
+    alone, whatever the number and the order of the registries they come from. Terms below `min_count` get no
+    id, nor does null; at most `max_terms` do. Result: `MAPPING_SCHEMA`.
+
+    Raises ArgumentError for limits below 1, or totals of other types.
+    """
     if min_count < 1 or (max_terms is not None and max_terms < 1):
         raise ArgumentError(f"min_count and max_terms must be at least 1, got {min_count} and {max_terms}")
     table = _typed(totals)

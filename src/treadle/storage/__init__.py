@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from treadle.storage.atomic import clear_leftovers, write_atomically
+    from treadle.storage.atomic import write_atomically
     from treadle.storage.checkpoint import Checkpoint
     from treadle.storage.dataset import BadRow, Dataset, OutputSpec, Record, RowBatch, Rows, WorkUnit
     from treadle.storage.feed import list_units, read_batches, read_table
@@ -36,7 +36,6 @@ __all__ = [
     "UnitRecord",
     "UnitWriter",
     "WorkUnit",
-    "clear_leftovers",
     "list_units",
     "read_batches",
     "read_output_manifest",
@@ -47,7 +46,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "atomic": ("clear_leftovers", "write_atomically"),
+    "atomic": ("write_atomically",),
     "checkpoint": ("Checkpoint",),
     "dataset": ("BadRow", "Dataset", "OutputSpec", "Record", "RowBatch", "Rows", "WorkUnit"),
     "feed": ("list_units", "read_batches", "read_table"),

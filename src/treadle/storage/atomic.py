@@ -52,18 +52,6 @@ def staging_path(target: Path) -> Path:
     return target.with_name(f".{target.name}.staging-{secrets.token_hex(4)}")
 
 
-def clear_leftovers(target: str | Path) -> tuple[Path, ...]:
-    """Remove what killed writers of `target` left beside it. Returns what was removed, sorted."""
-    target = Path(target)
-    prefix = f".{target.name}.staging-"
-    if not target.parent.is_dir():
-        return ()
-    found = sorted(each for each in target.parent.iterdir() if each.name.startswith(prefix))
-    for each in found:
-        remove(each)
-    return tuple(found)
-
-
 def remove(path: Path) -> None:
     """Remove a file or a folder with what is in it; nothing when it is not there."""
     # Not pathlib, which raises for a path that cannot exist: such an error would only bury the first one.

@@ -19,6 +19,7 @@ from pathlib import Path
 from treadle.errors import ArgumentError, ArtifactError
 from treadle.storage.atomic import is_remote, local_path, remove, sync_folder, write_atomically, write_failure
 from treadle.storage.dataset import OutputSpec, WorkUnit
+from treadle.storage.file_lock import is_at
 from treadle.storage.output_manifest import OutputManifest
 from treadle.storage.unit_record import StagedFile, UnitRecord
 from treadle.storage.unit_writer import record_path
@@ -145,7 +146,7 @@ class OpenCheckpoint:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise self._taken() from error
-            if _is_at(self._lock, self.folder / _LOCK):
+            if is_at(self._lock, self.folder / _LOCK):
                 break
             self.release()  # who had it has just removed it
         os.truncate(self._lock, 0)
@@ -181,13 +182,6 @@ def _read(path: Path) -> UnitRecord | None:
 
 def _sum(manifest: OutputManifest) -> str:
     return hashlib.sha256(manifest.to_json()).hexdigest()
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _digest(specs: Mapping[str, OutputSpec]) -> str:

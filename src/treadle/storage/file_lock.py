@@ -30,7 +30,7 @@ class FileLock:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                is_there = _is_at(handle, self._path)
+                is_there = is_at(handle, self._path)
             except BlockingIOError:
                 os.close(handle)
                 return False
@@ -110,10 +110,9 @@ def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-def _is_at(handle: int, path: Path) -> bool:
+def is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is still the one at `path`: who had it locked may have removed it meanwhile."""
     try:
-        there = path.stat()
+        return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
         return False
-    mine = os.fstat(handle)
-    return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)

@@ -193,7 +193,8 @@ class Session:
                 raise ArtifactError(f"{path} is already there and is never overwritten; choose another path")
         local = [each for each in (*paths, *([quarantine] if quarantine else [])) if not is_remote(each)]
         _check_apart(local)
-        local_path(quarantine or "")
+        if quarantine is not None:
+            local_path(quarantine)  # refuses what is not on this machine
 
     def _keep(self, name: str, spec: OutputSpec) -> Path | None:
         """Where a checkpoint keeps the staged files of an output: on the file system where they will be."""
