@@ -9,7 +9,7 @@ import torch
 
 from treadle.engine.engine import Engine
 from treadle.engine.loop import Loop
-from treadle.engine.requests import Completion, GenerationRequest, Message
+from treadle.engine.requests import Completion, Delta, GenerationRequest, Message
 from treadle.engine.resources.kv_cache import KvClaim
 from treadle.engine.resources.step import ResourceStep, StepContext
 from treadle.errors import ArgumentError, EngineError
@@ -33,6 +33,7 @@ def finish(engine: Engine, *requests: GenerationRequest) -> dict[str, Completion
         (ask("bad", "x" * 96), "has 96 tokens, the model's context 96"),
         (ask("bad", (5, 99999)), "unknown token id 99999: ids run from 0 to 262"),
         (ask("bad", (5, -1)), "unknown token id -1"),
+        (ask("bad", stop_tokens=(3, 99999)), "unknown token id 99999"),
         (ask("bad", (5, "x")), "unknown token id 'x'"),  # type: ignore[arg-type]
         (ask("bad", "ab\ud800"), "no valid Unicode at character 2"),
         (ask("bad", (Message("tool", "x"),)), "no tools"),
@@ -88,6 +89,49 @@ def test_a_stop_string_cuts_the_text(toy_engine: Engine) -> None:
     cut = finish(toy_engine, ask("a", new=8, stop=("never there", stop)))["a"]
     assert (cut.text, cut.finish_reason) == (whole[: whole.index(stop)], "stop")
     assert len(cut.token_ids) < 8
+
+
+def test_a_stop_token_ends_the_text_as_the_end_token_does(toy_engine: Engine) -> None:
+    """Chat models end a turn by tokens of their own."""
+    whole = finish(toy_engine, ask("a", new=8))["a"]
+    cut = finish(toy_engine, ask("a", new=8, stop_tokens=(whole.token_ids[2],)))["a"]
+    first = whole.token_ids.index(whole.token_ids[2])
+    assert (cut.token_ids, cut.finish_reason) == (whole.token_ids[: first + 1], "stop")
+
+
+def test_streamed_parts_make_up_the_completion(toy_engine: Engine) -> None:
+    """Whoever shows the parts shows the same text in the end, among others as well as alone."""
+    requests = [ask(str(at), "the inn " * (1 + at % 3), 9, stop=("he",)) for at in range(7)]
+    expected = finish(toy_engine, *requests)
+    parts: dict[str, list[Delta]] = {each.id: [] for each in requests}
+    for told in toy_engine.stream(requests):
+        if isinstance(told, Delta):
+            parts[told.id].append(told)
+        else:
+            assert told == expected.pop(told.id)
+            assert "".join(part.text for part in parts[told.id]) == told.text
+            assert tuple(token for part in parts[told.id] for token in part.token_ids) == told.token_ids
+    assert not expected
+
+
+def test_an_aborted_request_ends_with_what_it_has_and_the_others_go_on(toy_engine: Engine) -> None:
+    """A client that went away must not be computed for; whoever waits behind gets its room."""
+    expected = finish(toy_engine, ask("b", new=12))["b"]
+    ended: dict[str, Completion] = {}
+    seen = 0
+    for told in toy_engine.stream([ask("a", new=60), ask("b", new=12), *(ask(f"w{at}") for at in range(9))]):
+        if isinstance(told, Completion):
+            ended[told.id] = told
+        elif told.id == "a" and (seen := seen + 1) == 3:
+            toy_engine.abort("a")
+            toy_engine.abort("w8")  # not drawn yet: it will run
+            toy_engine.abort("nobody")
+    assert (ended["a"].finish_reason, len(ended["a"].token_ids)) == ("abort", 3)
+    assert ended["b"] == expected
+    assert ended["w8"].finish_reason == "length"
+    assert len(ended) == 11
+    toy_engine.node.runner.check_integrity()
+    assert len(toy_engine.node.cache.ledger.free) == toy_engine.node.cache.ledger.total
 
 
 def test_a_stop_that_never_comes_ends_at_the_limit(toy_engine: Engine) -> None:

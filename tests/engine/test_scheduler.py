@@ -11,6 +11,7 @@ from treadle.engine.models.llama import Llama, load_llama
 from treadle.engine.node import Node, build_node
 from treadle.engine.requests import GenerationRequest
 from treadle.engine.scheduler import Scheduler
+from treadle.engine.text import GrowingText
 from treadle.engine.weights import open_gguf
 from treadle.errors import ArgumentError
 
@@ -21,7 +22,10 @@ def model(toy_path: Path) -> Llama:
 
 
 def generation(rid: str, prompt: int, new: int) -> Generation:
-    return Generation(rid, GenerationRequest(rid, "", new), [5] * prompt, prompt, prompt + new)
+    request = GenerationRequest(rid, "", new)
+    return Generation(
+        rid, request, [5] * prompt, prompt, prompt + new, frozenset(), GrowingText(lambda ids: "")
+    )
 
 
 def spans(rows: tuple[Row, ...]) -> list[tuple[str, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count, islice
 
 import torch
@@ -14,7 +14,7 @@ from treadle.engine.intake import Intake
 from treadle.engine.loop import Loop
 from treadle.engine.models.llama import Llama, load_llama
 from treadle.engine.node import Node, build_node
-from treadle.engine.requests import Completion, GenerationRequest
+from treadle.engine.requests import Completion, Delta, GenerationRequest
 from treadle.engine.scheduler import Scheduler
 from treadle.engine.tokenizer import Tokenizer
 from treadle.engine.weights import Checkpoint, open_gguf
@@ -43,7 +43,8 @@ class Engine:
         self.tokenizer = tokenizer
         self._intake = Intake(tokenizer, node.model.config.context, ledger.total * ledger.page_size)
         self._scheduler = Scheduler(node, max_batch=max_batch, token_budget=token_budget)
-        self._loop = Loop(node, tokenizer, self._scheduler)
+        self._loop = Loop(node, self._scheduler)
+        self._unwanted: list[str] = []
         self._busy = False
 
     @classmethod
@@ -89,30 +90,55 @@ class Engine:
         Whatever ends the iteration, everything that ran is given back.
 
         Raises:
-            EngineError: another `generate` of this engine is not finished.
+            EngineError: another `generate` or `stream` of this engine is not finished.
             ArgumentError: what was drawn is no request.
         """
+        with closing(self._run(requests, streamed=False)) as told:
+            yield from (each for each in told if isinstance(each, Completion))
+
+    def stream(self, requests: Iterable[GenerationRequest]) -> Generator[Delta | Completion]:
+        """As `generate`, and before the completion of each request its text, token by token.
+
+        The texts of the deltas of a request make up the text of its completion.
+        """
+        return self._run(requests, streamed=True)
+
+    def abort(self, request_id: str) -> None:
+        """End the requests of that id that were drawn, before the next step; said between two completions.
+
+        Each gives a completion with `finish_reason="abort"` and what it has so far. An id that no request
+        bears is no error: it may have ended in this moment.
+        """
+        self._unwanted.append(request_id)
+
+    def _run(self, requests: Iterable[GenerationRequest], *, streamed: bool) -> Generator[Delta | Completion]:
         if self._busy:
             raise EngineError("this engine is generating already: finish or close that iterator first")
         with Unwind() as unwind:
             self._busy = True
             unwind.push(setattr, self, "_busy", False)
+            unwind.push(self._unwanted.clear)
             unwind.push(self._scheduler.close)
             # A caller who leaves is no error, behind which one of the clean-up could hide.
             with suppress(GeneratorExit):
-                yield from self._turn(iter(requests))
+                yield from self._turn(iter(requests), streamed)
 
-    def _turn(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
+    def _turn(self, source: Iterator[GenerationRequest], streamed: bool) -> Iterator[Delta | Completion]:
         while True:
-            yield from self._draw(source)
+            yield from self._abort_unwanted()
+            yield from self._draw(source, streamed)
             if self._scheduler.idle:
                 return
             yield from self._loop.step()
 
-    def _draw(self, source: Iterator[GenerationRequest]) -> Iterator[Completion]:
+    def _abort_unwanted(self) -> Iterator[Delta | Completion]:
+        while self._unwanted:
+            yield from self._loop.abort(self._unwanted.pop())
+
+    def _draw(self, source: Iterator[GenerationRequest], streamed: bool) -> Iterator[Completion]:
         """Take requests in while more can run; yields those that are refused."""
         while self._scheduler.can_add and (drawn := tuple(islice(source, 1))):
-            taken = self._intake.take(drawn[0], next(_numbers))
+            taken = self._intake.take(drawn[0], next(_numbers), streamed=streamed)
             if isinstance(taken, Generation):
                 self._scheduler.add(taken)
             else:

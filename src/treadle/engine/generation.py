@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from treadle.engine.requests import GenerationRequest
+from treadle.engine.requests import Completion, Delta, FinishReason, GenerationRequest, TokenLogprob
+from treadle.engine.text import GrowingText
 
 
 @dataclass(slots=True, eq=False)
@@ -17,8 +18,12 @@ class Generation:
         tokens: the prompt's, then those that were sampled.
         prompt_tokens: how many of them are the prompt's.
         limit: how many there may be in the end.
+        ends: the tokens that end it.
+        text: that of the new tokens.
+        streamed: whether each step tells what it added.
         computed: how many have their keys and values stored.
         failure: why the resources could not open it, when they could not.
+        logprobs: of the new tokens, when the request asks for them.
     """
 
     rid: str
@@ -26,8 +31,12 @@ class Generation:
     tokens: list[int]
     prompt_tokens: int
     limit: int
+    ends: frozenset[int]
+    text: GrowingText
+    streamed: bool = False
     computed: int = 0
     failure: Exception | None = None
+    logprobs: list[TokenLogprob] = field(default_factory=list)
 
     @property
     def remaining(self) -> int:
@@ -43,6 +52,35 @@ class Generation:
     def new_tokens(self) -> list[int]:
         """What was sampled so far."""
         return self.tokens[self.prompt_tokens :]
+
+    @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why its last token ends it; None while it goes on."""
+        if self.tokens[-1] in self.ends or self.text.stopped:
+            return "stop"
+        return "length" if len(self.tokens) == self.limit else None
+
+    def take(self, token: int) -> None:
+        """One more token was sampled."""
+        self.tokens.append(token)
+        self.text.add(token)
+
+    def delta(self) -> Delta:
+        """What the last token added."""
+        return Delta(self.request.id, self.text.take(), (self.tokens[-1],), tuple(self.logprobs[-1:]))
+
+    def completion(self, reason: FinishReason, error: str | None) -> Completion:
+        """How it ended, with all that was sampled."""
+        self.text.finish()
+        return Completion(
+            id=self.request.id,
+            text=self.text.text,
+            token_ids=tuple(self.new_tokens),
+            prompt_tokens=self.prompt_tokens,
+            finish_reason=reason,
+            error=error,
+            logprobs=tuple(self.logprobs),
+        )
 
 
 @dataclass(frozen=True)

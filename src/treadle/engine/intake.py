@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from treadle.engine.generation import Generation
 from treadle.engine.requests import Completion, GenerationRequest, Message
+from treadle.engine.text import GrowingText
 from treadle.engine.tokenizer import Tokenizer
 from treadle.errors import ArgumentError
 
@@ -19,7 +20,9 @@ class Intake:
     context: int
     pool: int
 
-    def take(self, request: GenerationRequest, number: int) -> Generation | Completion:
+    def take(
+        self, request: GenerationRequest, number: int, *, streamed: bool = False
+    ) -> Generation | Completion:
         """The request, named by a number that no other has, or a completion with its error.
 
         Raises:
@@ -31,9 +34,15 @@ class Intake:
         try:
             ids = self._encode(request.prompt)
             limit = self._limit(ids, request.max_new_tokens)
+            ends = self._ends(request)
         except ArgumentError as error:
             return Completion(request.id, "", (), len(ids), "error", str(error))
-        return Generation(f"{number}:{request.id}", request, ids, len(ids), limit)
+        text = GrowingText(self.tokenizer.decode, request.stop)
+        return Generation(f"{number}:{request.id}", request, ids, len(ids), limit, ends, text, streamed)
+
+    def _ends(self, request: GenerationRequest) -> frozenset[int]:
+        own = () if request.ignore_eos else (self.tokenizer.end,)
+        return frozenset(own).union(self._known(each) for each in request.stop_tokens)
 
     def _encode(self, prompt: object) -> list[int]:
         if isinstance(prompt, str):

@@ -14,16 +14,16 @@ A pass that fails takes its own rows down and no others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import torch
 
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
-from treadle.engine.requests import Completion, FinishReason
+from treadle.engine.requests import Completion, Delta, FinishReason
 from treadle.engine.resources.step import SubmoduleStep
 from treadle.engine.scheduler import Scheduler
-from treadle.engine.tokenizer import Tokenizer
 from treadle.errors import EngineError
 from treadle.kernel import Unwind
 
@@ -31,31 +31,35 @@ from treadle.kernel import Unwind
 class Loop:
     """Turns the requests of one scheduler step by step."""
 
-    def __init__(self, node: Node, tokenizer: Tokenizer, scheduler: Scheduler) -> None:
+    def __init__(self, node: Node, scheduler: Scheduler) -> None:
         self._node = node
-        self._tokenizer = tokenizer
         self._scheduler = scheduler
 
-    def step(self) -> list[Completion]:
-        """One step for all that run; returns those that ended in it.
+    def step(self) -> list[Delta | Completion]:
+        """One step for all that run; returns those that ended in it, and what it added to streamed ones.
 
         Raises:
             EngineError: requests wait and none can run, because somebody else holds the node's cache.
         """
         rows = self._scheduler.schedule()
-        unopened = [
-            self._end(each, "error", _why("opening it", each.failure)) for each in self._scheduler.unopened
-        ]
+        unopened = self._scheduler.unopened
         if not rows and not unopened:
             raise EngineError("no request can run: the cache of this node is held by somebody else")
-        return unopened + self._advance(rows)
+        told = [self._end(each, "error", _why("opening it", each.failure)) for each in unopened]
+        return list(chain(*told, self._advance(rows)))
 
-    def _advance(self, rows: Sequence[Row]) -> list[Completion]:
+    def abort(self, request_id: str) -> list[Delta | Completion]:
+        """End the requests of that name, waiting or running, with what they have so far."""
+        return list(chain(*(self._end(each, "abort") for each in self._scheduler.named(request_id))))
+
+    def _advance(self, rows: Sequence[Row]) -> Iterator[Delta | Completion]:
         try:
             tokens = self._pass(rows) if rows else ()
         except Exception as error:  # noqa: BLE001 - torch raises IndexError and MemoryError as well
-            return [self._end(row.generation, "error", _why("the forward pass", error)) for row in rows]
-        return self._finish_or_go_on(rows, tokens)
+            for row in rows:
+                yield from self._end(row.generation, "error", _why("the forward pass", error))
+        else:
+            yield from self._finish_or_go_on(rows, tokens)
 
     def _pass(self, rows: Sequence[Row]) -> tuple[int | None, ...]:
         """A token for each row that samples."""
@@ -77,53 +81,37 @@ class Loop:
             # The scheduler opens only what can be carried to its end.
             raise EngineError(f"resource {outcome.key!r} refused a step that was promised: {outcome.reason}")
 
-    def _finish_or_go_on(self, rows: Sequence[Row], tokens: Sequence[int | None]) -> list[Completion]:
+    def _finish_or_go_on(
+        self, rows: Sequence[Row], tokens: Sequence[int | None]
+    ) -> Iterator[Delta | Completion]:
         fresh = iter(tokens)
-        ended = []
         for row in rows:
             samples = row.samples
             row.generation.computed += row.span
-            if samples and (completion := self._accept(row.generation, next(fresh))):
-                ended.append(completion)
-        return ended
+            if samples:
+                yield from self._accept(row.generation, next(fresh))
 
-    def _accept(self, generation: Generation, token: int | None) -> Completion | None:
-        """Take a new token in; the completion when it was the last."""
+    def _accept(self, generation: Generation, token: int | None) -> Iterator[Delta | Completion]:
+        """Take a new token in; tell it when the request is streamed, and the completion after the last."""
         if token is None:
-            return self._end(
-                generation, "error", "the model's scores are not numbers: its weights may be damaged"
-            )
-        generation.tokens.append(token)
-        if self._stops(generation):
-            return self._end(generation, "stop")
-        return self._end(generation, "length") if len(generation.tokens) == generation.limit else None
+            why = "the model's scores are not numbers: its weights may be damaged"
+            yield from self._end(generation, "error", why)
+            return
+        generation.take(token)
+        if generation.streamed:
+            yield generation.delta()
+        if reason := generation.finish_reason:
+            yield from self._end(generation, reason)
 
-    def _stops(self, generation: Generation) -> bool:
-        request = generation.request
-        if generation.tokens[-1] == self._tokenizer.end and not request.ignore_eos:
-            return True
-        if not request.stop:  # most requests: their text is decoded once, at the end
-            return False
-        return _cut(self._tokenizer.decode(generation.new_tokens), request.stop) is not None
-
-    def _end(self, generation: Generation, reason: FinishReason, error: str | None = None) -> Completion:
+    def _end(
+        self, generation: Generation, reason: FinishReason, error: str | None = None
+    ) -> Iterator[Delta | Completion]:
         self._scheduler.finish(generation)
-        text = self._tokenizer.decode(generation.new_tokens)
-        cut = _cut(text, generation.request.stop)
-        return Completion(
-            id=generation.request.id,
-            text=text[:cut],
-            token_ids=tuple(generation.new_tokens),
-            prompt_tokens=generation.prompt_tokens,
-            finish_reason=reason,
-            error=error,
-        )
+        completion = generation.completion(reason, error)
+        if generation.streamed and (rest := generation.text.take_rest()):
+            yield Delta(completion.id, rest, ())
+        yield completion
 
 
 def _why(what: str, error: Exception | None) -> str:
     return f"{what} failed: {str(error) or type(error).__name__}"
-
-
-def _cut(text: str, stops: Sequence[str]) -> int | None:
-    """Where the first stop string begins, None when there is none."""
-    return min((text.index(stop) for stop in stops if stop in text), default=None)

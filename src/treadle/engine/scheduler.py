@@ -67,10 +67,14 @@ class Scheduler:
         decoding_first = sorted(opened, key=lambda each: each.remaining > 1)
         return tuple(self._share(decoding_first))
 
+    def named(self, request_id: str) -> list[Generation]:
+        """Those that wait or run and bear the caller's name `request_id`."""
+        return [each for each in (*self._running, *self._waiting) if each.request.id == request_id]
+
     def finish(self, generation: Generation) -> None:
-        """A request has ended, well or badly: free what it holds."""
+        """A request has ended, well or badly, or is not wanted any more: free what it holds."""
         self._node.close(generation)
-        self._running.remove(generation)
+        (self._running if generation in self._running else self._waiting).remove(generation)
 
     def close(self) -> None:
         """Drop everything, for a caller who wants no more; each request is tried."""
