@@ -6,13 +6,13 @@ The nouns that travel load at once; `Engine` and with it torch load when they ar
 import os
 from typing import TYPE_CHECKING
 
-from treadle.engine.requests import Completion, GenerationRequest, Message
+from treadle.engine.requests import Completion, Delta, GenerationRequest, Message, TokenLogprob
 from treadle.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from treadle.engine.engine import Engine
 
-__all__ = ["Completion", "Engine", "GenerationRequest", "Message"]
+__all__ = ["Completion", "Delta", "Engine", "GenerationRequest", "Message", "TokenLogprob"]
 
 
 def __getattr__(name: str) -> object:

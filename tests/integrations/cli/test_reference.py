@@ -10,15 +10,19 @@ from cyclopts import App
 
 from treadle.integrations.cli.app import COMMANDS, MANIFEST_COMMANDS, build_app
 from treadle.integrations.cli.options import Asked, Lowering
+from treadle.integrations.cli.speaking import Speaking
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
 SECTION = re.compile(r"^### `treadle ((?:manifest )?[a-z]+)(.*)`$", re.MULTILINE)
+CHAPTER = re.compile(r"^## .*$", re.MULTILINE)
 ROW = re.compile(r"^\| `(--[a-z-]+)` \|", re.MULTILINE)
 LOWERING = {f"--{each.name.replace('_', '-')}" for each in fields(Lowering)}
 ASKED = {f"--{each.name.replace('_', '-')}" for each in fields(Asked)}
+SPEAKING = {f"--{each.name.replace('_', '-')}" for each in fields(Speaking)}
 SHARED: dict[str, Set[str]] = {
     **dict.fromkeys(("run", "plan", "graph"), ASKED),
     **dict.fromkeys(("why", "gc"), LOWERING),
+    **dict.fromkeys(("generate", "chat"), SPEAKING),
     **{name: {"--store"} for name in ("ls", "show", "logs", "history", "diff", "verify", "forget")},
 }
 
@@ -46,8 +50,14 @@ def options(command: App) -> set[str]:
 def sections() -> dict[str, str]:
     """Command -> what the reference says of it."""
     found = list(SECTION.finditer(REFERENCE))
-    ends = [*(each.start() for each in found[1:]), len(REFERENCE)]
-    return {each[1]: REFERENCE[each.end() : end] for each, end in zip(found, ends, strict=True)}
+    ends = sorted(each.start() for pattern in (SECTION, CHAPTER) for each in pattern.finditer(REFERENCE))
+    upto = [next((end for end in ends if end > each.end()), len(REFERENCE)) for each in found]
+    return {each[1]: REFERENCE[each.end() : end] for each, end in zip(found, upto, strict=True)}
+
+
+def chapter(title: str) -> str:
+    """What a chapter says before its first command."""
+    return REFERENCE.split(f"\n## {title}\n")[1].split("\n##")[0]
 
 
 def test_the_reference_has_every_command() -> None:
@@ -63,8 +73,8 @@ def test_the_reference_has_every_option_of_a_command_and_no_other(name: str, com
 
 
 def test_the_options_that_commands_share_are_told_once() -> None:
-    head = REFERENCE[: SECTION.search(REFERENCE).start()]  # type: ignore[union-attr]
-    assert sorted(ROW.findall(head)) == sorted(ASKED)
+    assert sorted(ROW.findall(chapter("Experiments"))) == sorted(ASKED)
+    assert sorted(ROW.findall(chapter("Language models"))) == sorted(SPEAKING)
 
 
 @COMMAND

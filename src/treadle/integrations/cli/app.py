@@ -38,6 +38,8 @@ COMMANDS = {
     "verify": "Look whether all files and records are whole.",
     "gc": "Say what in a store nobody needs, and remove it.",
     "forget": "Have a step built anew by the next run.",
+    "generate": "Have a language model answer prompts.",
+    "chat": "Talk with a language model.",
     "demo": "Turn 233 speeches into a labelled topic map, on one HTML page.",
 }
 # Where all arguments may be left out, the usage would call them only ARGS.
@@ -47,6 +49,7 @@ _ARGUMENTS = {
     "verify": "[STEP...]",
     "gc": "[TARGET...]",
     "diff": "STEP [STEP]",
+    "generate": "[PROMPT...]",
 }
 MANIFEST_COMMANDS = {
     "check": ("manifest:check", "Say what is wrong with manifests, or ok."),

@@ -1,0 +1,119 @@
+"""What `treadle generate` and `treadle chat` share: the model, how it answers, and the answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from treadle.engine import Completion, Delta, GenerationRequest, Message
+from treadle.engine.catalog import check_ready
+
+if TYPE_CHECKING:
+    from treadle.engine import Engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speaking:
+    """Who answers, and how."""
+
+    model: Annotated[
+        str, Parameter(help="A model by name, a .gguf file, or a folder as Hugging Face has them.")
+    ] = "smollm2-135m-instruct"
+    system: Annotated[str | None, Parameter(help="What the model is told before all else.")] = None
+    max_new_tokens: Annotated[int, Parameter(help="How long an answer may be, in tokens.")] = 256
+    temperature: Annotated[
+        float, Parameter(help="0 takes the likeliest token each time; above it, tokens are drawn.")
+    ] = 0.0
+    top_k: Annotated[int, Parameter(help="Draw among so many of the likeliest tokens; 0 among all.")] = 0
+    top_p: Annotated[
+        float, Parameter(help="Draw among the likeliest tokens that together reach this chance.")
+    ] = 1.0
+    seed: Annotated[int, Parameter(help="What the draws start from.")] = 0
+    threads: Annotated[int | None, Parameter(help="Threads that compute; by default those of torch.")] = None
+
+    def load(self, max_batch: int = 1) -> Engine:
+        """The engine with the model, for so many requests at once.
+
+        Raises:
+            UsageError: the model is not known, or what it takes to run it is not installed.
+            ArtifactError: its files are damaged.
+        """
+        check_ready(self.model)
+        # Here, not at the top: it loads torch, which takes over a second and is an optional package.
+        from treadle.engine import Engine
+
+        return Engine.load(self.model, max_batch=max_batch, threads=self.threads)
+
+    def request(self, name: str, prompt: str | tuple[Message, ...]) -> GenerationRequest:
+        """A request for an answer to `prompt`."""
+        return GenerationRequest(
+            name,
+            prompt,
+            self.max_new_tokens,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            seed=self.seed,
+        )
+
+    def opening(self) -> tuple[Message, ...]:
+        """What stands before the first question of a chat."""
+        return () if self.system is None else (Message("system", self.system),)
+
+
+SPEAKING = Speaking()
+
+
+def answer(
+    engine: Engine, requests: Iterable[GenerationRequest], show: Callable[[str], None]
+) -> list[Completion]:
+    """The completions as they come; `show` gets the parts of their texts."""
+    ended: list[Completion] = []
+    with closing(engine.stream(requests)) as told:
+        for each in told:
+            if isinstance(each, Delta):
+                show(each.text)
+            else:
+                ended.append(each)
+    return ended
+
+
+def show_at_once(text: str) -> None:
+    """Print a part of a text where the last one ended."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@dataclass
+class Pace:
+    """How long answers took, said on standard error."""
+
+    started: float
+
+    @classmethod
+    def start(cls) -> Pace:
+        """From now on."""
+        return cls(time.perf_counter())
+
+    def tell(self, completions: Sequence[Completion]) -> None:
+        """Tokens, seconds, and what one gives by the other."""
+        seconds = time.perf_counter() - self.started
+        read, new = (sum(each) for each in zip(*map(_tokens, completions), strict=True))
+        sys.stderr.write(
+            f"{read:,} tokens read, {new:,} generated in {seconds:.1f} s ({new / seconds:.1f} tokens/s)\n"
+        )
+
+
+def _tokens(completion: Completion) -> tuple[int, int]:
+    return completion.prompt_tokens, len(completion.token_ids)
+
+
+def lines(stream: Iterable[str]) -> Iterator[str]:
+    """The lines that hold something, without their ends."""
+    return (line for each in stream if (line := each.strip()))
