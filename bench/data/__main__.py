@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,10 @@ from bench.dag.tables import Table
 from bench.data.compare import Bench, Score
 from bench.data.contender import BATCHES, KEYS, ROWS, SKEWED, contender, contenders
 from bench.data.corpus import SHARDS
-from bench.data.show import into_page
 from bench.data.tables import TITLES, case_table, gain_table, memory_table, settings_table
+from bench.page import Section
 
+SECTION = Section("data", "Rows")
 CASES = (ROWS, BATCHES, KEYS, SKEWED)
 _MEMORY = ((ROWS, "treadle"), (ROWS, "treadle, 2 processes"), (BATCHES, "treadle"), (KEYS, "treadle"))
 
@@ -45,8 +45,7 @@ def main() -> None:
     tables.append(settings_table(scores, versions))
     on_terminal(tables)
     if options.markdown:
-        words = " ".join(["python -m bench.data", *_told(sys.argv[1:])])
-        into_page(tables, words, versions, options.rounds, (load, os.getloadavg()[0]))
+        SECTION.into_page(tables, versions, options.rounds, (load, os.getloadavg()[0]))
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -99,15 +98,6 @@ def _versions(peers: Path) -> dict[str, str]:
     except (OSError, subprocess.CalledProcessError):
         return known
     return known | dict(zip(names, told.stdout.split(), strict=True))
-
-
-def _told(words: Iterable[str]) -> Iterable[str]:
-    """Without paths of this machine."""
-    paths = False
-    for word in words:
-        if not paths and word not in ("--peers", "--work"):
-            yield word
-        paths = word in ("--peers", "--work")
 
 
 def _tell(text: str) -> None:
