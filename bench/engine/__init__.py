@@ -1,0 +1,1 @@
+"""What generating costs, side by side with other engines, on the same weights and prompts."""
