@@ -1,5 +1,7 @@
 """A name is given once, and an unknown name lists the known."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +43,21 @@ def test_a_name_is_not_given_twice_to_different_things() -> None:
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(ArgumentError, match="not empty"):
         Registry[int]("format").register("", 1)
+
+
+def test_a_deferred_thing_is_loaded_when_it_is_first_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    registry: Registry[object] = Registry("poem")
+    registry.defer("zen", "this", "d")
+    assert registry.names() == ("zen",)
+    assert "this" not in sys.modules
+    found = registry.get("zen")
+    assert found is registry.get("zen") is sys.modules["this"].d
+    assert registry.register("zen", found) is found
+
+
+def test_the_name_of_a_deferred_thing_is_taken() -> None:
+    registry: Registry[object] = Registry("function")
+    registry.defer("exists", "os.path", "exists")
+    with pytest.raises(ArgumentError, match="function 'exists' is already registered as <function exists"):
+        registry.register("exists", object())

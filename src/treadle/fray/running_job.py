@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from typing import Protocol, Self
 from weakref import ref
 
+from treadle.fray.termination import told_to_end
+
 
 class RunningJob(Protocol):
     """What code inside a job may ask of its backend."""
@@ -101,9 +103,9 @@ def running_job() -> RunningJob | None:
 
 
 def stop_requested() -> bool:
-    """Whether the job that runs here was asked to stop; False outside a job."""
+    """Whether the job that runs here was asked to stop, or this process was told to end by SIGTERM."""
     job, look = _RUNNING.get(), _LOOK.get()
-    asked = asked_to_stop(job)
+    asked = asked_to_stop(job) or told_to_end()
     if asked and look is not None and look.job is job:
         look.saw_stop = True
     return asked

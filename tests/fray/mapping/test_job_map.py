@@ -65,6 +65,17 @@ def test_an_error_is_raised_in_its_place_and_names_the_unit(backend: str, client
     assert "unit 40 of squares: 40" in caught.value.__notes__
 
 
+def test_an_error_of_a_labelled_unit_is_left_as_it_is(backend: str, client_of: MakeClient) -> None:
+    """Who names the units tells of them, too."""
+
+    def body(number: int) -> int:
+        raise ValueError(f"no {number}")
+
+    with pytest.raises(ValueError, match="no 0") as caught:
+        list(job_map(body, range(3), client=client_of(backend, 1), label="the number {}".format))
+    assert not any("unit" in note for note in getattr(caught.value, "__notes__", ()))
+
+
 def test_results_before_an_error_are_given(backend: str, client_of: MakeClient) -> None:
     def body(number: int) -> int:
         return 1 // (30 - number)

@@ -66,7 +66,10 @@ def test_a_poisoned_unit_raises_in_its_place(remote: str, client_of: MakeClient)
         return number
 
     seen = []
-    with pytest.raises(PoisonedUnitError, match="unit 5"):
-        for result in job_map(body, range(1000), client=client_of(remote, 2), kills=1):
+    with pytest.raises(PoisonedUnitError, match=r"unit 5 \(the number 5\)"):
+        numbers = job_map(
+            body, range(1000), client=client_of(remote, 2), kills=1, label="the number {}".format
+        )
+        for result in numbers:
             seen.append(result)  # noqa: PERF402 - what came before the error is what is asked about
     assert seen == [0, 1, 2, 3, 4]

@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from treadle.execution.report import Event, Reporter
 from treadle.fray import parked
+from treadle.fray.termination import OnSigterm, Terminated
 from treadle.kernel import carry
 
 T = TypeVar("T")
@@ -86,9 +87,7 @@ def _signals_as_events(events: _Events) -> Iterator[None]:
         yield
         return
     usual = {each: signal.getsignal(each) for each in _MEANS}
-    ours = [
-        each for each, handler in usual.items() if handler in (signal.default_int_handler, signal.SIG_DFL)
-    ]
+    ours = [each for each, handler in usual.items() if _is_usual(handler)]
 
     def wait_your_turn(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler gets
         for each in ours:
@@ -104,9 +103,13 @@ def _signals_as_events(events: _Events) -> Iterator[None]:
             signal.signal(each, usual[each])
 
 
+def _is_usual(handler: object) -> bool:
+    return handler in (signal.default_int_handler, signal.SIG_DFL) or isinstance(handler, OnSigterm)
+
+
 _MEANS: dict[int, Callable[[], BaseException]] = {
     signal.SIGINT: KeyboardInterrupt,
-    signal.SIGTERM: lambda: SystemExit(128 + signal.SIGTERM),
+    signal.SIGTERM: Terminated,
 }
 
 

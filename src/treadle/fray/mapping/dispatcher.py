@@ -40,15 +40,22 @@ class Arrival:
 
 
 class Dispatcher:
-    """Of one map. `request` is the job of a batch, but for its function."""
+    """Of one map. `request` is the job of a batch, but for its function; `label` names a unit."""
 
     def __init__(
-        self, client: Client, request: JobRequest[Any], scheduler: Scheduler, packing: Packing
+        self,
+        client: Client,
+        request: JobRequest[Any],
+        scheduler: Scheduler,
+        packing: Packing,
+        label: Callable[[Any], str] | None,
     ) -> None:
         self._client = client
         self._request = request
         self._scheduler = scheduler
         self._packing = packing
+        self._label = label or short
+        self._noted = label is None
         self._context = copy_context()  # batches are submitted under it from any thread
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
@@ -153,22 +160,32 @@ class Dispatcher:
             self._served.discard(batch.lane)  # the next batch of the lane brings the function along
             self._settle(None, lambda scheduler: scheduler.not_run(batch))
         else:
-            shown = {place: short(batch.units.values[place]) for place in outcome.failed}
+            failed = outcome.failed if self._noted else ()
+            shown = {place: self._label(batch.units.values[place]) for place in failed}
             arrival = Arrival(batch.units.numbers, outcome, shown=shown)
             self._settle(arrival, lambda scheduler: scheduler.came_back(batch, outcome))
 
     def _lost(self, batch: Batch, error: WorkerLostError) -> None:
-        poisoned = _poisoned(batch, error, self._scheduler.kills)
+        poisoned = self._poisoned(batch, error)
         with self._news:
             if self._scheduler.lose(batch):
                 self._arrived.append(Arrival(batch.units.numbers, error=poisoned))
             self._news.notify_all()
 
+    def _poisoned(self, batch: Batch, error: WorkerLostError) -> PoisonedUnitError:
+        how = str(error).partition(";")[0]  # what follows is advice for single jobs
+        shown = self._label(batch.units.values[0])
+        poisoned = PoisonedUnitError(batch.units.numbers[0], shown, self._scheduler.kills, how)
+        poisoned.__cause__ = error
+        for note in getattr(error, "__notes__", ()):
+            add_note(poisoned, note)
+        return poisoned
+
     def _too_large(self, batch: Batch, error: ResultTooLargeError) -> None:
         if len(batch.units) > 1:
             self._settle(None, lambda scheduler: scheduler.split(batch))
         else:
-            shown = {0: short(batch.units.values[0])}
+            shown = {0: self._label(batch.units.values[0])}
             arrival = Arrival(batch.units.numbers, error=error, shown=shown)
             self._settle(arrival, lambda scheduler: scheduler.refused(batch, 0))
 
@@ -184,12 +201,3 @@ class Dispatcher:
             if arrival is not None:
                 self._arrived.append(arrival)
             self._news.notify_all()
-
-
-def _poisoned(batch: Batch, error: WorkerLostError, kills: int) -> PoisonedUnitError:
-    how = str(error).partition(";")[0]  # what follows is advice for single jobs
-    poisoned = PoisonedUnitError(batch.units.numbers[0], short(batch.units.values[0]), kills, how)
-    poisoned.__cause__ = error
-    for note in getattr(error, "__notes__", ()):
-        add_note(poisoned, note)
-    return poisoned

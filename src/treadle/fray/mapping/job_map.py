@@ -52,6 +52,7 @@ def job_map(
     resources: ResourceConfig = _ONE_CPU,
     name: str = "map",
     return_exceptions: bool = False,
+    label: Callable[[U], str] | None = None,
 ) -> Generator[R, None, None]:
     """`fn(unit)` for each unit, in the order of the units, over the workers of `client` (the current one).
 
@@ -75,6 +76,9 @@ def job_map(
     when it died, `kills` times, is given up with a PoisonedUnitError. So a unit is called exactly once, but
     for those of a batch whose worker was lost, or which returns more than the client sends: at least once.
 
+    An error gets a note that shows its unit as Python does. With `label` it gets none, for `fn` then tells
+    what its errors are about; a unit that is given up, or whose result is too large, is called `label(unit)`.
+
     `on_tick` is called with a `Tick` every 0.1 s or so while results are asked for, and at the end.
 
     Raises:
@@ -82,7 +86,7 @@ def job_map(
         UnknownNameError: `assign` is none of the two.
         NotSendableError: `fn` cannot be sent to the workers; for a unit, or what it returns, in its place.
     """
-    _check(fn, units, assign, weigh, on_tick)
+    _check(fn, units, assign, weigh, on_tick=on_tick, label=label)
     _check_counts(budget=budget, lanes=lanes, kills=kills)
     if client is None:
         client = current_client()
@@ -100,7 +104,7 @@ def job_map(
     shared = SharedQueue() if assign == "pull" else None
     queue = deal(source.list_all(), share.lanes, weigh) if shared is None else shared
     scheduler = Scheduler(queue, share.lanes, kills, Pace(share.lanes), keep_going=return_exceptions)
-    dispatcher = Dispatcher(client, JobRequest(name, _nothing, resources), scheduler, packing)
+    dispatcher = Dispatcher(client, JobRequest(name, _nothing, resources), scheduler, packing, label)
     ticker = Ticker(on_tick, lambda seconds: _tick(dispatcher, source, seconds))
     consumer = Consumer(name, source, shared, dispatcher, packing, ticker, keep_going=return_exceptions)
     return _begun(consumer, dispatcher)
@@ -117,8 +121,8 @@ def _begun(consumer: Consumer, dispatcher: Dispatcher) -> Generator[Any, None, N
     return results
 
 
-def _check(fn: object, units: object, assign: object, weigh: object, on_tick: object) -> None:
-    for name, value in (("fn", fn), ("weigh", weigh), ("on_tick", on_tick)):
+def _check(fn: object, units: object, assign: object, weigh: object, **others: object) -> None:
+    for name, value in {"fn": fn, "weigh": weigh, **others}.items():
         if not callable(value) and (value is not None or name == "fn"):
             raise ArgumentError(f"job_map: {name}: expected a function, got {value!r}")
     if not isinstance(units, Iterable):
