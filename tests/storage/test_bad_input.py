@@ -102,6 +102,18 @@ def test_a_bad_line_costs_one_row_and_is_told_with_its_place(tmp_path: Path, nam
     assert reason in row.reason
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_row_that_the_first_one_makes_bad_hints_at_the_types(tmp_path: Path, declared: bool) -> None:
+    """When the first row of a file is the odd one, all others are refused, and the reason must show why."""
+    path = write(tmp_path / "a.jsonl", b'{"n":"one"}\n{"n":1}\n{"n":2}\n')
+    found = read(path, types={"n": "int64"}) if declared else read(path)
+    if declared:
+        assert [each.reason for each in found.bad] == ["column n: expected int64, found a string 'one'"]
+    else:
+        assert [each.line for each in found.bad] == [2, 3]
+        assert all(each.reason.endswith("unless inputs.NAME.types declares it") for each in found.bad)
+
+
 def write(path: Path, content: bytes) -> Path:
     path.write_bytes(packed(content, path.suffix))
     return path

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,3 +95,21 @@ def test_leftovers_are_those_of_the_target_only(tmp_path: Path) -> None:
     assert clear_dead(tmp_path / "out")
     assert clear_dead(tmp_path / "nowhere" / "out")
     assert sorted(each.name for each in tmp_path.iterdir()) == [".out2.staging-1", "out", "staging"]
+
+
+def test_a_claim_that_was_torn_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may strike just after the file of the lock was made."""
+    folder = LiveFolder(tmp_path / "out")
+    made = os.open
+
+    def torn(*given: Any) -> int:
+        os.close(made(*given))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", torn)
+    with pytest.raises(KeyboardInterrupt):
+        folder.claim()
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 1
+    folder.release()
+    assert list(tmp_path.iterdir()) == []

@@ -275,11 +275,25 @@ def test_files_that_lack_columns_get_them(tmp_path: Path, backend: str) -> None:
     assert [row["z"] for row in rows] == [None, None, None, "c"]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow", "csv"])
+def test_a_unit_without_rows_is_of_any_type(tmp_path: Path, backend: str, order: tuple[int, int]) -> None:
+    """A unit of which every row was bad has nothing to say about the others."""
+    empty, full = order
+    with Session({"out": OutputSpec(backend, str(tmp_path / "out"))}) as session:
+        writes = {empty: rows_of(x=[1], y=["a"]).slice(0, 0), full: rows_of(x=["one"], y=["a"])}
+        for at in (0, 1):
+            session.write("out", unit_at(at), writes[at])
+        session.commit()
+    batches = read_table(Dataset(backend, str(tmp_path / "out")))
+    assert batches.to_pylist() == [{"x": "one", "y": "a"}]
+
+
 @pytest.mark.parametrize("backend", ["jsonl", "parquet", "arrow"])
 def test_a_whole_number_that_is_no_fraction_is_told_with_its_place(tmp_path: Path, backend: str) -> None:
     with (
         pytest.raises(
-            RunError, match=r"the rows of in-0.jsonl have whole numbers where others have fractions"
+            RunError, match=r"column 'x' has whole numbers in the rows of in-0.jsonl and fractions in others"
         ),
         Session({"out": OutputSpec(backend, str(tmp_path / "out"))}) as session,
     ):

@@ -73,6 +73,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_file(
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f"cannot write {tmp_path}/.out.staging-" in done.stdout
     assert "part-00000" in done.stdout
+    assert done.stdout.endswith("see why a file may not grow so large there, and run again\n")
     assert done.stderr == ""
     assert tree(tmp_path) == {}
 

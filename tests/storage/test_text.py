@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from treadle.errors import ArgumentError
 from treadle.storage import BadRow, Dataset, RowBatch, WorkUnit, lines
 from treadle.storage.formats.backends import write_backend_for
-from treadle.storage.formats.text import TextOptions, TextPart, read
+from treadle.storage.formats.text import TextPart, read
+from treadle.storage.formats.text_options import TextOptions
 
 
 def batches(path: Path, batch_rows: int = 1024, **wanted: Any) -> list[RowBatch]:

@@ -7,6 +7,7 @@ instead of publishing the other's.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -21,6 +22,14 @@ import pyarrow as pa
 from treadle.errors import ArgumentError, RunError
 
 _LOCAL = ("file", "local")
+_ADVICE = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there",
+    errno.EFBIG: "see why a file may not grow so large there",
+    errno.EROFS: "choose a place that can be written",
+    errno.EACCES: "see that this user may write there",
+    errno.EPERM: "see that this user may write there",
+}
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -99,7 +108,12 @@ def write_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise RunError(f"cannot write {path}: {error}") from error
+        raise RunError(f"cannot write {path}: {error}{_what_to_do(error)}") from error
+
+
+def _what_to_do(error: Exception) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    return f"; {_ADVICE[number]}, and run again" if number in _ADVICE else ""
 
 
 def finish_file(file: BufferedWriter) -> None:

@@ -6,25 +6,24 @@ by whoever did it. One run at a time has it: the lock is the kernel's, so a kill
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from treadle.errors import ArgumentError, ArtifactError
+from treadle.kernel.unwind import Unwind
 from treadle.storage.atomic import is_remote, local_path, remove, sync_folder, write_atomically, write_failure
 from treadle.storage.dataset import OutputSpec, WorkUnit
-from treadle.storage.file_lock import is_at
+from treadle.storage.file_lock import FileLock
 from treadle.storage.output_manifest import OutputManifest
 from treadle.storage.unit_record import StagedFile, UnitRecord
 from treadle.storage.unit_writer import record_path
 
-_HEAD = "head.json"
+HEAD = "head.json"
 _ENDED = ".ended-"
 _LOCK = "lock"
 _JOURNAL = "commit.json"
@@ -53,12 +52,12 @@ class OpenCheckpoint:
         if is_remote(checkpoint.path):
             raise ArgumentError(
                 f"cannot keep a checkpoint at {checkpoint.path}: expected a folder of this machine; "
-                "give one by the field checkpoint, or switch it off"
+                "give one by checkpoint.path, or switch it off"
             )
         self.folder = local_path(checkpoint.path)
         self.records = self.folder / "units"
-        self._recipe = {"fingerprint": checkpoint.fingerprint, "outputs": _digest(specs)}
-        self._lock = -1
+        self._recipe = recipe_of(checkpoint, specs)
+        self._lock = FileLock(self.folder / _LOCK)
         self._fresh = not self.folder.exists()
         self._take()
 
@@ -66,7 +65,7 @@ class OpenCheckpoint:
     def same_recipe(self) -> bool:
         """Whether the units that are kept were done for this recipe."""
         try:
-            return bool(json.loads((self.folder / _HEAD).read_bytes()) == self._recipe)
+            return bool(json.loads((self.folder / HEAD).read_bytes()) == self._recipe)
         except (OSError, ValueError):
             return False
 
@@ -83,15 +82,15 @@ class OpenCheckpoint:
         if self.same_recipe:
             return
         with write_failure(self.folder):
-            remove(self.folder / _HEAD)  # first: what is half cleared counts for no recipe
+            remove(self.folder / HEAD)  # first: what is half cleared counts for no recipe
             remove(self.records)
             remove(self.folder / _JOURNAL)
             self.records.mkdir()
-            write_atomically(self.folder / _HEAD, json.dumps(self._recipe).encode())
+            write_atomically(self.folder / HEAD, json.dumps(self._recipe).encode())
 
     def known_files(self) -> frozenset[str]:
         """The paths of the files that records of units name."""
-        records = (_read(each) for each in sorted(self.records.glob("*.json")))
+        records = (read_record(each) for each in sorted(self.records.glob("*.json")))
         return frozenset(file.path for record in records if record for file in record.all_files)
 
     def find(self, phase: str, unit: WorkUnit) -> UnitRecord | None:
@@ -99,7 +98,7 @@ class OpenCheckpoint:
         path = record_path(str(self.records), phase, unit)
         if not unit.identity or not path.exists():
             return None
-        record = _read(path)
+        record = read_record(path)
         if record is not None and all(map(_whole, record.all_files)):
             return record.of(unit)
         remove(path)  # a damaged record is as good as none: the unit is done again
@@ -107,20 +106,17 @@ class OpenCheckpoint:
 
     def plan_commit(self, manifests: Mapping[str, OutputManifest]) -> None:
         """Note, before anything appears, what is going to: a commit that is cut goes on from it."""
-        self._note({name: _sum(each) for name, each in manifests.items()}, self._journal()["loaded"])
-
-    def note_loaded(self, name: str, manifest: OutputManifest) -> None:
-        """Note that a database has taken the rows of an output."""
-        journal = self._journal()
-        self._note(journal["planned"], journal["loaded"] | {name: _sum(manifest)})
+        content = {name: hashlib.sha256(each.to_json()).hexdigest() for name, each in manifests.items()}
+        with write_failure(self.folder):
+            write_atomically(self.folder / _JOURNAL, json.dumps(content).encode())
 
     def planned(self, name: str, content: bytes) -> bool:
         """Whether a commit was going to put a manifest of that content in place."""
-        return bool(self._journal()["planned"].get(name) == hashlib.sha256(content).hexdigest())
-
-    def loaded(self, name: str) -> str | None:
-        """The sum of the manifest whose rows a database has taken."""
-        return self._journal()["loaded"].get(name)
+        try:
+            planned = json.loads((self.folder / _JOURNAL).read_bytes())
+            return bool(planned[name] == hashlib.sha256(content).hexdigest())
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def remove(self) -> None:
         """Everything is in place: from one moment on nothing of this run counts any more."""
@@ -133,60 +129,34 @@ class OpenCheckpoint:
 
     def release(self) -> None:
         """Let another run have it; harmless the second time."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._lock.release()
 
     def _take(self) -> None:
-        while True:
-            with write_failure(self.folder):
-                self.records.mkdir(parents=True, exist_ok=True)
-                self._lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise self._taken() from error
-            if is_at(self._lock, self.folder / _LOCK):
-                break
-            self.release()  # who had it has just removed it
-        os.truncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-
-    def _taken(self) -> ArtifactError:
-        owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
-        self.release()
-        return ArtifactError(
-            f"{self.folder}: another run has this checkpoint (process {owner}); wait for it or stop it, "
-            "or give this run another output folder"
-        )
-
-    def _journal(self) -> dict[str, dict[str, str]]:
-        try:
-            found = json.loads((self.folder / _JOURNAL).read_bytes())
-            return {"planned": dict(found["planned"]), "loaded": dict(found["loaded"])}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {"planned": {}, "loaded": {}}
-
-    def _note(self, planned: Mapping[str, str], loaded: Mapping[str, str]) -> None:
-        content = json.dumps({"planned": dict(planned), "loaded": dict(loaded)})
-        with write_failure(self.folder):
-            write_atomically(self.folder / _JOURNAL, content.encode())
+        with write_failure(self.folder), Unwind() as unwind:
+            if not self._lock.acquire(wait=False):
+                raise ArtifactError(
+                    f"{self.folder}: another run has this checkpoint (process {self._lock.owner()}); wait "
+                    "for it or stop it, or give this run another output folder"
+                )
+            unwind.push(self.release)
+            self._lock.sign()
+            self.records.mkdir(exist_ok=True)
+            unwind.release()
 
 
-def _read(path: Path) -> UnitRecord | None:
+def read_record(path: Path) -> UnitRecord | None:
+    """The record of a unit; None when it is damaged."""
     try:
         return UnitRecord.from_json(path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _sum(manifest: OutputManifest) -> str:
-    return hashlib.sha256(manifest.to_json()).hexdigest()
-
-
-def _digest(specs: Mapping[str, OutputSpec]) -> str:
+def recipe_of(checkpoint: Checkpoint, specs: Mapping[str, OutputSpec]) -> Mapping[str, str]:
+    """What the head of a checkpoint says of what its units were done for."""
     described = {name: asdict(spec) for name, spec in sorted(specs.items())}
-    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
+    return {"fingerprint": checkpoint.fingerprint, "outputs": digest}
 
 
 def _whole(file: StagedFile) -> bool:

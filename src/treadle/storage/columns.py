@@ -32,11 +32,15 @@ _NULL: pa.DataType = pa.null()
 
 @dataclass(frozen=True)
 class Misfit:
-    """A row, by its index among those given, that does not fit the columns."""
+    """A row, by its index among those given, that does not fit the columns.
+
+    `learnt`: it is only the first value of a column that says so, and a declared type could say otherwise.
+    """
 
     index: int
     reason: str
     kind: str = "wrong-type"
+    learnt: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,9 @@ class Columns:
         for name, kind in self._types.items():
             cells = grid.cells.get(name)
             if cells is not None and not _settled(cells, kind):
+                learnt = name not in self._fixed and kind in _DECLARED.values()
                 for index, reason in _misfits(cells.values, kind, name):
-                    yield Misfit(cells.at[index], reason)
+                    yield Misfit(cells.at[index], reason, learnt=learnt)
 
 
 def _checked_name(name: object) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Record = Mapping[str, Any]
 """A row as Python values by column."""
 
-Rows = pa.RecordBatch | pa.Table | Sequence[Record]
+Rows: TypeAlias = "pa.RecordBatch | pa.Table | Sequence[Record]"
 """What may be written."""
 
 SPLIT_BYTES = 128 * 2**20
@@ -114,6 +115,12 @@ class RowBatch:
     table: pa.RecordBatch | None = None
     given: Sequence[Record] | None = None
     schema: pa.Schema | None = None
+    text_bytes: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the rows take: of memory when they are a table, else of the text they were."""
+        return self.text_bytes if self.table is None else self.table.nbytes
 
     @property
     def num_rows(self) -> int:
@@ -125,6 +132,8 @@ class RowBatch:
         """The rows as a record batch; records become one under `schema`, which then must be given."""
         if self.table is not None:
             return self.table
+        import pyarrow as pa  # here: a dataset is described without tables
+
         fields = [] if self.schema is None else list(self.schema)
         names = [each.name for each in fields]
         kept = [{name: row.get(name) for name in names} for row in self.given or ()]

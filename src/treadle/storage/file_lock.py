@@ -25,29 +25,55 @@ class FileLock:
 
     def acquire(self, *, wait: bool = True) -> bool:
         """Take it, waiting for who has it; without `wait`, False when somebody has it. Raises OSError."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = self._opened()
+            if handle is None:
+                continue
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                is_there = is_at(handle, self._path)
+                if is_at(handle, self._path):
+                    self._handle = handle
+                    return True
             except BlockingIOError:
                 os.close(handle)
                 return False
             except BaseException:
                 os.close(handle)
                 raise
-            if is_there:
-                self._handle = handle
-                return True
             os.close(handle)  # who had it removed the file, and the next makes another
 
     def release(self) -> None:
         """Let go of it, and remove its file; nothing when it is not held."""
         if self._handle is not None:
             handle, self._handle = self._handle, None
-            self._path.unlink(missing_ok=True)
-            os.close(handle)
+            try:
+                if is_at(handle, self._path):  # else its folder has another name now
+                    self._path.unlink(missing_ok=True)
+            finally:
+                os.close(handle)
+
+    def sign(self) -> None:
+        """Write the number of this process into the file of the lock, which it holds. Raises OSError."""
+        if self._handle is not None:
+            os.truncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def owner(self) -> str:
+        """The number of the process that has signed it; "unknown" when that cannot be told."""
+        try:
+            return self._path.read_text("ascii", "replace").strip() or "unknown"
+        except OSError:
+            return "unknown"
+
+    def _opened(self) -> int | None:
+        """The file; None when who had the lock has just taken the folder away with it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            if os.path.lexists(self._path):  # a link to nowhere
+                raise
+            return None
 
 
 @contextmanager
@@ -75,6 +101,8 @@ class LiveFolder:
     def release(self) -> None:
         """The folder is gone or has another name."""
         self._lock.release()
+        # Nobody else has this name, so the file is ours also where an interrupt has torn `claim`.
+        _lock_of(self.path).unlink(missing_ok=True)
 
 
 def clear_dead(target: Path) -> bool:

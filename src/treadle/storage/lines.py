@@ -18,7 +18,7 @@ MAX_LINE_BYTES = 256 * 2**20
 """A longer line is a broken line, read past without being held."""
 
 BLOCK_BYTES = 256 * 2**10
-BATCH_BYTES = 64 * 2**20
+BATCH_BYTES = 8 * 2**20
 """Lines are handed out early at this much text, so that memory does not grow with the length of rows."""
 
 _MARK = b"\xef\xbb\xbf"
@@ -29,14 +29,15 @@ class Lines:
     """Some lines in a row, each with its b"\\n" if it has one.
 
     `start` is where the lines of the file or of its part begin, `before` how many of them come before these,
-    `offset` the byte where these begin in the uncompressed file. `broken`: the kind and the reason why the
-    last of them could not be read whole.
+    `offset` the byte where these begin in the uncompressed file, `size` how many bytes they are.
+    `broken`: the kind and the reason why the last of them could not be read whole.
     """
 
     start: Place
     before: int
     offset: int
     raws: list[bytes]
+    size: int
     broken: tuple[str, str] | None = None
 
     def numbers_at(self, indices: Sequence[int]) -> Sequence[int]:
@@ -185,7 +186,7 @@ class _Cutter:
             yield self._taken(held[start : start + self._max_lines])
 
     def _taken(self, raws: list[bytes], broken: tuple[str, str] | None = None) -> Lines:
-        lines = Lines(self._start, self._before, self._offset, raws, broken)
+        lines = Lines(self._start, self._before, self._offset, raws, sum(map(len, raws)), broken)
         self._before += len(raws)
-        self._offset += sum(map(len, raws))
+        self._offset += lines.size
         return lines

@@ -40,6 +40,11 @@ def is_passing(error: BaseException) -> bool:
     return any(map(_passes, _causes(error)))
 
 
+def is_of_storage(error: BaseException) -> bool:
+    """Whether it is a disk, a server or its client that failed, such as one without credentials."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] == "botocore"
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error

@@ -9,7 +9,6 @@ without the second, until it goes on by its checkpoint.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -191,10 +190,7 @@ class Session:
         for path in paths:
             if not is_remote(path) and not local_path(path).name:
                 raise ArtifactError(f"{path} is already there and is never overwritten; choose another path")
-        local = [each for each in (*paths, *([quarantine] if quarantine else [])) if not is_remote(each)]
-        _check_apart(local)
-        if quarantine is not None:
-            local_path(quarantine)  # refuses what is not on this machine
+        _check_apart([*paths, *([quarantine] if quarantine else [])])
 
     def _keep(self, name: str, spec: OutputSpec) -> Path | None:
         """Where a checkpoint keeps the staged files of an output: on the file system where they will be."""
@@ -240,7 +236,7 @@ class Session:
         for name, target in self._targets.items():
             if name not in self._there:
                 target.prepare()
-            elif not isinstance(target, LoadTarget):
+            else:
                 clear_dead(local_path(self._specs[name].path))  # left by the commit that was cut
         for live in self._live:
             live.claim()
@@ -262,8 +258,6 @@ class Session:
     def _was_published(self, kept: OpenCheckpoint, name: str) -> bool:
         """Whether a commit that was cut put that output in place; other modes see it themselves."""
         spec = self._specs[name]
-        if isinstance(self._targets[name], LoadTarget):
-            return kept.loaded(name) is not None
         if is_remote(spec.path) or spec.mode != "error":
             return False
         try:
@@ -300,11 +294,11 @@ class Session:
         if self._kept is not None:
             self._kept.plan_commit(manifests)
         if self._quarantine is not None:
-            self._quarantine.publish(self._rejected_parts())
             unwind.push(self._quarantine.withdraw)
+            self._quarantine.publish(self._rejected_parts())
         for name, target in sorted(self._targets.items(), key=lambda each: isinstance(each[1], LoadTarget)):
-            if not self._stands(name, manifests[name]):
-                manifests[name] = self._published(name, found[name])
+            if not self._stands(name):
+                manifests[name] = target.publish(found[name].parts, found[name].manifest)
             unwind.push(target.withdraw)
         for target in self._targets.values():
             self._note(target.settle())
@@ -314,22 +308,14 @@ class Session:
         if left is not None:
             self.notes.append(left)
 
-    def _published(self, name: str, found: United) -> OutputManifest:
-        published = self._targets[name].publish(found.parts, found.manifest)
-        if self._kept is not None and isinstance(self._targets[name], LoadTarget):
-            self._kept.note_loaded(name, found.manifest)
-        return published
-
-    def _stands(self, name: str, manifest: OutputManifest) -> bool:
+    def _stands(self, name: str) -> bool:
         """Whether a commit that was cut has put the output in place as it is to be.
 
         One with other content goes away: something that was read has changed since.
         """
         if name not in self._there or self._kept is None:
             return False
-        if self._was_published(self._kept, name) and (
-            self._kept.loaded(name) in (None, hashlib.sha256(manifest.to_json()).hexdigest())
-        ):
+        if self._was_published(self._kept, name):
             return True
         self._targets[name].withdraw()
         return False
@@ -342,12 +328,19 @@ class Session:
                 unwind.push(self._kept.release)
                 for target in self._targets.values():
                     unwind.push(remove, target.folder)
+                    unwind.push(self._forget, target)
                 unwind.push(self._kept.remove)
             self._discard_into(unwind)
+
+    def _forget(self, target: Target) -> None:
+        if isinstance(target, LoadTarget):
+            self._note(target.forget())
 
     def _discard_into(self, unwind: Unwind) -> None:
         for target in self._targets.values():
             unwind.push(target.discard)
+        if self._quarantine is not None:
+            unwind.push(self._quarantine.discard)
         for live in self._live:
             unwind.push(live.release)
         if self._kept is None:
@@ -381,7 +374,11 @@ def _check_new(output: str, unit: WorkUnit, units: Sequence[WorkUnit]) -> None:
 
 
 def _check_apart(paths: Sequence[str]) -> None:
-    """An output appears by one rename, so nothing else may be written at its path or below."""
-    for one, other in permutations(map(local_path, paths), 2):
-        if one == other or one in other.parents:
+    """An output appears by one act, so nothing else may be written at its path or below."""
+    for one, other in permutations(map(_shown_path, paths), 2):
+        if one == other or other.startswith(f"{one}/"):
             raise ArgumentError(f"cannot write both {one} and {other}: expected paths apart from each other")
+
+
+def _shown_path(path: str) -> str:
+    return path.rstrip("/") if is_remote(path) else str(local_path(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import tempfile
 from collections.abc import Sequence
@@ -9,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from treadle.errors import DatabaseError
 from treadle.storage.atomic import is_remote, remove, write_atomically, write_failure
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.formats.backends import write_backend_for
+from treadle.storage.formats.format import Load
 from treadle.storage.output_manifest import OutputManifest
 
 _PUBLICATION = "publication.txt"
+_TOKEN = "token.txt"  # noqa: S105 - the name of a file
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def target_for(name: str, spec: OutputSpec, *, keep: Path | None = None) -> Targ
     from treadle.storage.target_swap import SwapTarget
 
     if write_backend_for(spec.backend).load is not None:
-        return LoadTarget(spec, keep)
+        return LoadTarget(name, spec, keep)
     if is_remote(spec.path):
         return ObjectTarget(name, spec, keep)
     return LocalTarget(name, spec, keep) if spec.mode == "error" else SwapTarget(name, spec, keep)
@@ -94,9 +98,11 @@ def publication_folder(keep: Path | None) -> str:
     So a run that goes on after one that was killed sees what that one has published. Raises RunError.
     """
     fresh = f"data-{secrets.token_hex(4)}"
-    if keep is None:
-        return fresh
-    note = keep / _PUBLICATION
+    return fresh if keep is None else _noted(keep / _PUBLICATION, fresh)
+
+
+def _noted(note: Path, fresh: str) -> str:
+    """What that file says; `fresh`, from now on, when there is none."""
     with write_failure(note):
         if not note.exists():
             write_atomically(note, fresh.encode())
@@ -122,24 +128,34 @@ class StagingFolder:
 
 
 class LoadTarget:
-    """Tables of a database: `publish` loads all files in one transaction, which cannot be withdrawn."""
+    """Tables of a database: `publish` loads all files in one transaction, which cannot be withdrawn.
 
-    def __init__(self, spec: OutputSpec, keep: Path | None) -> None:
+    A run that goes on by its checkpoint, after one that was killed, sees whether that one has loaded them.
+    """
+
+    def __init__(self, name: str, spec: OutputSpec, keep: Path | None) -> None:
+        self._name = name
         self._spec = spec
+        self._keep = keep
+        self._token: str | None = None
         self._backend = write_backend_for(spec.backend)
         self._staging = StagingFolder(keep)
         self.folder = self._staging.folder
 
     def prepare(self) -> None:
-        """Ask the database whether it will take the rows."""
-        if self._backend.check is not None:
-            self._backend.check(self._spec)
+        """Ask the database whether it will take the rows, or has them from a run on the same checkpoint."""
         self._staging.make()
+        if self._keep is not None:
+            self._token = _noted(self._keep / _TOKEN, secrets.token_hex(16))
+        if self._backend.check is not None:
+            self._backend.check(self._spec, self._token)
 
     def publish(self, files: Sequence[PartFile], manifest: OutputManifest) -> OutputManifest:
-        """Load the files in their order."""
+        """Load the files in their order, unless that has been done."""
         assert self._backend.load is not None  # noqa: S101 - `target_for` asked
-        self._backend.load(self._spec, [Path(each.path) for each in files])
+        content = hashlib.sha256(manifest.to_json()).hexdigest()
+        load = None if self._token is None else Load(self._token, content)
+        self._backend.load(self._spec, [Path(each.path) for each in files], load)
         return manifest
 
     def settle(self) -> str | None:
@@ -148,6 +164,15 @@ class LoadTarget:
 
     def withdraw(self) -> None:
         """Rows that are committed stay; so whoever publishes several outputs leaves these to the end."""
+
+    def forget(self) -> str | None:
+        """No run will come back: remove what the database knows of this one. A sentence when that failed."""
+        try:
+            if self._token is not None and self._backend.forget is not None:
+                self._backend.forget(self._spec, self._token)
+        except DatabaseError as error:
+            return f"output {self._name!r}: the note of its load is still there: {error}"
+        return None
 
     def discard(self) -> None:
         """Remove what is staged."""

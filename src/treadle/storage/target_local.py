@@ -88,7 +88,7 @@ def assemble(folder: Path, files: Sequence[PartFile], *, move: bool) -> None:
         if move:
             Path(each.path).rename(folder / each.name)
         else:
-            _link(Path(each.path), folder / each.name)
+            link_or_copy(Path(each.path), folder / each.name)
     sync_folder(folder)
 
 
@@ -116,7 +116,8 @@ def _taken(target: Path, name: str) -> ArtifactError:
     )
 
 
-def _link(staged: Path, final: Path) -> None:
+def link_or_copy(staged: Path, final: Path) -> None:
+    """Give a file a second name, or a copy where the file system has no links. Raises OSError."""
     try:
         os.link(staged, final)
     except OSError as error:

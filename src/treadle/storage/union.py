@@ -37,29 +37,28 @@ class Union(NamedTuple):
 
 
 def unite(sources: Sequence[Source], spec: OutputSpec) -> Union:
-    """The schema of all files together.
+    """The schema of all files together, columns in the order of files. One without rows refuses no type.
 
     Raises:
         RunError: a column has two types that do not go together, and the output does not take text for it.
     """
-    known = pa.schema([])
+    known: dict[str, pa.Field[Any]] = {}
     typed: dict[str, Source] = {}
     texts: set[str] = set()
-    for source in sources:
+    for source in sorted(sources, key=lambda each: not each.file.rows):
         for field in source.file.schema:
-            at = known.get_field_index(field.name)
-            if at < 0:
-                known = known.append(field.remove_metadata())
-            elif known.field(at).type != field.type and field.name not in texts:
-                kind = _joined(known.field(at), field)
+            first = known.setdefault(field.name, field.remove_metadata())
+            if first.type != field.type and field.name not in texts:
+                kind = _joined(first, field, empty=not source.file.rows)
                 if kind is None and spec.on_type_change == "refuse":
-                    raise _conflict(field, source, known.field(at), typed[field.name])
+                    raise _conflict(field, source, first, typed[field.name])
                 if kind is None:
                     texts.add(field.name)
-                known = known.set(at, pa.field(field.name, kind or pa.string()))
+                known[field.name] = pa.field(field.name, kind or pa.string())
             if not pa.types.is_null(field.type):
                 typed.setdefault(field.name, source)
-    return Union(known, frozenset(texts))
+    names = dict.fromkeys(name for source in sources for name in source.file.schema.names)
+    return Union(pa.schema([known[name] for name in names]), frozenset(texts))
 
 
 def rewritten(source: Source, union: Union, spec: OutputSpec) -> StagedFile:
@@ -79,6 +78,8 @@ def rewritten(source: Source, union: Union, spec: OutputSpec) -> StagedFile:
     with write_failure(new):
         part = backend.open_part(new, spec)
         try:
+            if not file.rows:
+                part.write(schema.empty_table())
             for rows in _read(file, "parquet" if backend.load is not None else spec.backend):
                 part.write(_conformed(rows, union, schema, source))
             part.close()
@@ -96,24 +97,37 @@ def _read(file: StagedFile, backend: str) -> Iterator[pa.Table]:
         yield pa.table(batch.rows)
 
 
-def _joined(one: pa.Field[Any], other: pa.Field[Any]) -> pa.DataType | None:
+def _joined(one: pa.Field[Any], other: pa.Field[Any], *, empty: bool) -> pa.DataType | None:
+    """The type of both; None when there is none. An `empty` other, which has no value, goes with all."""
     try:
         wide = widen(pa.schema([one]), pa.schema([other]))
     except (pa.ArrowException, ValueError):
-        return None
+        return one.type if empty else None
     kind: pa.DataType = wide.field(0).type
     return kind
 
 
 def _conformed(rows: pa.Table, union: Union, schema: pa.Schema, source: Source) -> pa.Table:
+    if not rows.num_rows:
+        return schema.empty_table()
     try:
         return conform(as_text(rows, union.texts), schema)
     except pa.ArrowInvalid as error:
         raise RunError(
-            f"output {source.file.output!r}: the rows of {source.origin} have whole numbers where others "
-            f"have fractions, and one has no exact form as a fraction: {error}; declare the column in "
-            "inputs.NAME.types, as float64 or as string"
+            f"output {source.file.output!r}: column {_inexact(rows, schema)!r} has whole numbers in the rows "
+            f"of {source.origin} and fractions in others, and one has no exact form as a fraction: {error}; "
+            "declare the column in inputs.NAME.types, as float64 or as string"
         ) from error
+
+
+def _inexact(rows: pa.Table, schema: pa.Schema) -> str:
+    """The column that cannot be brought under the schema."""
+    for name in rows.schema.names:
+        try:
+            conform(rows.select([name]), pa.schema([schema.field(name)]))
+        except pa.ArrowInvalid:
+            return name
+    return ", ".join(rows.schema.names)
 
 
 def _kept_schema(union: Union, spec: OutputSpec) -> pa.Schema:

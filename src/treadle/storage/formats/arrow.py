@@ -17,6 +17,7 @@ from treadle.storage.atomic import abandon_file, finish_file, is_remote
 from treadle.storage.dataset import Dataset, RowBatch, Rows, WorkUnit
 from treadle.storage.formats.format import Format, Part, ReadBackend, WriteBackend
 from treadle.storage.formats.view import View, as_table, damaged, in_file, parts_of
+from treadle.storage.lines import BATCH_BYTES
 from treadle.storage.schema import conform, widen
 from treadle.storage.source_file import open_source
 
@@ -146,7 +147,7 @@ def _check(batch: pa.RecordBatch) -> None:
 
 
 def _sliced(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    size = max(1, min(batch_rows, batch.num_rows))
+    size = max(1, min(batch_rows, batch.num_rows, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)))
     return (batch.slice(start, size) for start in range(0, batch.num_rows, size))
 
 

@@ -8,9 +8,6 @@ from typing import Annotated
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from treadle.storage.compression import without_codec
-from treadle.storage.csv_records import Dialect
-
 
 def _character(text: str) -> str:
     if len(text) != 1 or not text.isascii() or text in "\0\r\n":
@@ -38,8 +35,3 @@ class CsvOptions:
         """Raises ValueError when the delimiter and the quote are one character."""
         if self.quote == (self.delimiter or ","):
             raise PydanticCustomError("same", "a quote other than the delimiter")
-
-    def dialect(self, path: str) -> Dialect:
-        """How the file of that name is spelt."""
-        usual = "\t" if without_codec(path).endswith(".tsv") else ","
-        return Dialect((self.delimiter or usual).encode(), self.quote.encode())

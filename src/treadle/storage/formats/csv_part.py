@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from treadle.storage.compression import OutputStream
-from treadle.storage.csv_records import RECORD_BYTES, RECORD_LINES, Records
+from treadle.storage.compression import OutputStream, without_codec
+from treadle.storage.csv_records import RECORD_BYTES, RECORD_LINES, Dialect, Records
 from treadle.storage.dataset import Rows
 from treadle.storage.formats.csv_options import CsvOptions
 from treadle.storage.formats.view import as_table
@@ -23,6 +23,12 @@ from treadle.storage.schema import conform, widen
 _MARK = "\ufeff"
 
 
+def dialect_of(options: CsvOptions, path: str) -> Dialect:
+    """How the file of that name is spelt."""
+    usual = "\t" if without_codec(path).endswith(".tsv") else ","
+    return Dialect((options.delimiter or usual).encode(), options.quote.encode())
+
+
 class CsvPart:
     """One open csv file. When columns come later than the first rows, the file is written anew."""
 
@@ -30,7 +36,7 @@ class CsvPart:
         self._path = path
         self._codec = codec
         self._header = options.header
-        self._dialect = options.dialect(path.name)
+        self._dialect = dialect_of(options, path.name)
         self._delimiter = self._dialect.delimiter.decode()
         self._quote = self._dialect.quote.decode()
         self._special = [each for each in (self._delimiter, self._quote, "\n", "\r") if each]

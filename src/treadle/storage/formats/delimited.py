@@ -17,7 +17,7 @@ from treadle.storage.columns import Columns
 from treadle.storage.csv_records import Field, Record, Records
 from treadle.storage.dataset import BadRow, Dataset, RowBatch, WorkUnit
 from treadle.storage.formats.csv_options import CsvOptions
-from treadle.storage.formats.csv_part import CsvPart, unwritable
+from treadle.storage.formats.csv_part import CsvPart, dialect_of, unwritable
 from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
 from treadle.storage.formats.options import parse_options
 from treadle.storage.grid import Row
@@ -43,7 +43,7 @@ def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch
     for an option that is unknown or has a wrong value.
     """
     options = parse_options("csv", CsvOptions, dataset.options)
-    records = iter(Records(read_lines(unit.source), options.dialect(unit.source)))
+    records = iter(Records(read_lines(unit.source), dialect_of(options, unit.source)))
     names: list[str] | None = None
     for first in records:
         try:
@@ -125,7 +125,14 @@ class _Table:
         ]
         bad.sort(key=lambda each: each.line)
         lines = [record.line for index, record in enumerate(good) if index not in lost]
-        return RowBatch(lines, self._source, tuple(bad), given=checked.records, schema=self._columns.schema)
+        return RowBatch(
+            lines,
+            self._source,
+            tuple(bad),
+            given=checked.records,
+            schema=self._columns.schema,
+            text_bytes=sum(len(record.raw) for record in records),
+        )
 
     def _row(self, record: Record) -> Row:
         _check_whole(record)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from treadle.errors import UnknownNameError
 from treadle.storage.dataset import Dataset, OutputSpec, RowBatch, Rows, WorkUnit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Part(NamedTuple):
@@ -56,6 +57,16 @@ class ReadBackend:
     list_units: Callable[[Dataset], tuple[WorkUnit, ...]] | None = None
 
 
+class Load(NamedTuple):
+    """A load into a database: `token` is that of the run that may come back to it, `content` says which rows.
+
+    `content` is the SHA-256 of the manifest of the output.
+    """
+
+    token: str
+    content: str
+
+
 @dataclass(frozen=True)
 class WriteBackend:
     """How part files are written.
@@ -63,16 +74,18 @@ class WriteBackend:
     `codecs` maps a compression to (file suffix, codec of the format), `unwritable(schema)` says why rows
     of that schema cannot be written (None: they can), `open(path, codec)` starts a part file; a format whose
     writer has options gives `open_with(path, codec, options)` instead, which `open_part` prefers.
-    `load(spec, files)` brings the finished part files, in order, into a database; `check(spec)` says, before
-    any work, whether it will be able to.
+    `load(spec, files, load)` brings the finished part files, in order, into a database; with a `Load` exactly
+    once, however often it is called. `check(spec, token)` says, before any work, whether it will be able to;
+    `forget(spec, token)` removes what is known of the loads of a run that is over.
     """
 
     codecs: Mapping[str | None, tuple[str, str]]
     unwritable: Callable[[pa.Schema], str | None]
     open: Callable[[Path, str], PartWriter]
     open_with: Callable[[Path, str, Mapping[str, object]], PartWriter] | None = None
-    load: Callable[[OutputSpec, Sequence[Path]], None] | None = None
-    check: Callable[[OutputSpec], None] | None = None
+    load: Callable[[OutputSpec, Sequence[Path], Load | None], None] | None = None
+    check: Callable[[OutputSpec, str | None], None] | None = None
+    forget: Callable[[OutputSpec, str], None] | None = None
 
     def codec(self, compression: str | None) -> tuple[str, str]:
         """The (file suffix, codec) of a compression; UnknownNameError lists the known ones."""

@@ -8,11 +8,12 @@ the same rows give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from treadle.storage.columns import Columns
+from treadle.storage.columns import Columns, Misfit
 from treadle.storage.compression import OutputStream
 from treadle.storage.dataset import RAW_BYTES, BadRow, Dataset, Record, RowBatch, Rows, WorkUnit
 from treadle.storage.formats.byte_parts import split_bytes
@@ -24,18 +25,19 @@ from treadle.storage.lines import Lines, read_lines
 from treadle.storage.schema import conform, widen
 
 _WRITE_ROWS = 1024
+_LEARNT = "; the first value says the type of a column unless inputs.NAME.types declares it"
 
 
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
     """The rows of a unit, good and bad ones, `batch_rows` at a time; no batch for a file without rows."""
     columns = Columns(dataset.columns, dataset.types, dataset.missing)
-    for lines in read_lines(unit.source, batch_rows, unit.part):
-        batch = _batch(unit.source, lines, columns)
+    for batch in map(partial(_batch, unit.source, columns), read_lines(unit.source, batch_rows, unit.part)):
         if batch.num_rows or batch.bad:
             yield batch
+        del batch
 
 
-def _batch(source: str, lines: Lines, columns: Columns) -> RowBatch:
+def _batch(source: str, columns: Columns, lines: Lines) -> RowBatch:
     bad: dict[int, tuple[str, str]] = {}
     whole = lines.raws
     if lines.broken is not None:
@@ -44,11 +46,23 @@ def _batch(source: str, lines: Lines, columns: Columns) -> RowBatch:
     parsed = parse_lines(whole)
     checked = columns.check(parsed.rows, parsed.grid)
     bad |= {at: (flaw.kind, str(flaw)) for at, flaw in parsed.flaws.items()}
-    lost = {parsed.places[each.index]: (each.kind, each.reason) for each in checked.misfits}
+    lost = {parsed.places[each.index]: (each.kind, _reason(each)) for each in checked.misfits}
     kept = [at for at in parsed.places if at not in lost] if lost else parsed.places
     bad |= lost
     found = tuple(_bad_row(source, lines, at, *bad[at]) for at in sorted(bad))
-    return RowBatch(lines.numbers_at(kept), source, found, given=checked.records, schema=columns.schema)
+    return RowBatch(
+        lines.numbers_at(kept),
+        source,
+        found,
+        given=checked.records,
+        schema=columns.schema,
+        text_bytes=lines.size,
+    )
+
+
+def _reason(misfit: Misfit) -> str:
+    """Why the row is bad; and what to do when it is the first row of the unit that is odd, not this one."""
+    return f"{misfit.reason}{_LEARNT}" if misfit.learnt else misfit.reason
 
 
 def _bad_row(source: str, lines: Lines, index: int, kind: str, reason: str) -> BadRow:

@@ -12,16 +12,20 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from treadle.storage.atomic import abandon_file, finish_file
+from treadle.storage.atomic import abandon_file, finish_file, is_remote
 from treadle.storage.dataset import Dataset, RowBatch, Rows, WorkUnit
 from treadle.storage.formats.format import Format, Part, ReadBackend, WriteBackend
 from treadle.storage.formats.view import View, as_table, damaged, in_file, parts_of
+from treadle.storage.lines import BATCH_BYTES
 from treadle.storage.schema import conform, widen
 from treadle.storage.source_file import open_source
 
 GROUP_ROWS = 65_536
-GROUP_BYTES = 64 * 2**20
+GROUP_BYTES = 16 * 2**20
 """A row group is written at this many rows or bytes: few groups of short rows, bounded memory."""
+
+_BUFFER = 256 * 2**10
+"""A local file is read by so much of a column at a time, or a whole column of a row group would be held."""
 
 
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
@@ -35,14 +39,13 @@ def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch
     """
     done = first = 0
     try:
-        with open_source(unit.source) as stream, _open(stream) as file:
+        with open_source(unit.source) as stream, _open(stream, unit.source) as file:
             groups = range(*(unit.part or (0, file.num_row_groups)))
             done = first = sum(file.metadata.row_group(each).num_rows for each in range(groups.start))
             view = View(file.schema_arrow, dataset, unit.source)
             names = view.read
-            for rows in file.iter_batches(
-                min(batch_rows, GROUP_ROWS), row_groups=list(groups), columns=names
-            ):
+            size = min(batch_rows, GROUP_ROWS, _rows_at_once(file.metadata, groups, names))
+            for rows in file.iter_batches(size, row_groups=list(groups), columns=names):
                 yield view.judged(rows.select(names), done)
                 done += len(rows)
             expected = sum(file.metadata.row_group(each).num_rows for each in groups)
@@ -60,7 +63,7 @@ def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch
 def split(dataset: Dataset, unit: WorkUnit) -> Sequence[Part]:
     """Ranges of row groups of about `dataset.split_bytes` each. A damaged file is left whole."""
     try:
-        with open_source(unit.source) as stream, _open(stream) as file:
+        with open_source(unit.source) as stream, _open(stream, unit.source) as file:
             metadata = file.metadata
             sizes = [metadata.row_group(each).total_byte_size for each in range(metadata.num_row_groups)]
     except (pa.ArrowException, OSError) as error:
@@ -70,8 +73,20 @@ def split(dataset: Dataset, unit: WorkUnit) -> Sequence[Part]:
     return tuple(parts_of(in_file(sizes, unit.bytes), dataset.split_bytes or 0))
 
 
-def _open(stream: BinaryIO) -> pq.ParquetFile:
-    return pq.ParquetFile(stream, page_checksum_verification=True)
+def _open(stream: BinaryIO, path: str) -> pq.ParquetFile:
+    # Over a network many small reads cost more than memory.
+    buffer = 0 if is_remote(path) else _BUFFER
+    return pq.ParquetFile(stream, page_checksum_verification=True, buffer_size=buffer, pre_buffer=not buffer)
+
+
+def _rows_at_once(metadata: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]) -> int:
+    """How many rows of the first of the groups make up `BATCH_BYTES`, in the columns that are read."""
+    first = next((metadata.row_group(each) for each in groups if metadata.row_group(each).num_rows), None)
+    if first is None:
+        return GROUP_ROWS
+    columns = map(first.column, range(first.num_columns))
+    size = sum(each.total_uncompressed_size for each in columns if each.path_in_schema.split(".")[0] in names)
+    return max(1, BATCH_BYTES * first.num_rows // max(1, size))
 
 
 class ParquetPart:

@@ -1,7 +1,8 @@
 """The postgres format: tables of a PostgreSQL server, read and written by binary COPY.
 
 A table is read as one unit, so that all its rows are of one moment. What is written waits in parquet files
-until the run commits; then one transaction makes the table and fills it, so nobody ever sees a part of it.
+until the run commits; then one transaction makes the table and fills it, so nobody ever sees a part of it,
+and notes that it did, for a run that has to go on after being killed just then.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import pyarrow.parquet as pq
 from treadle.db import Database, shown_url
 from treadle.errors import ArgumentError, ArtifactError
 from treadle.storage.dataset import Dataset, OutputSpec, RowBatch, WorkUnit
-from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
+from treadle.storage.formats.format import Format, Load, ReadBackend, WriteBackend
 from treadle.storage.formats.options import parse_options
 from treadle.storage.formats.parquet import ParquetPart
+from treadle.storage.formats.postgres_loads import Loads
+from treadle.storage.formats.postgres_options import PostgresOptions
 from treadle.storage.formats.postgres_sql import (
-    PostgresOptions,
     arrow_schema,
     copy_in,
     create_table,
@@ -80,8 +82,8 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def check(spec: OutputSpec) -> None:
-    """See, before any work, that the table can be written.
+def check(spec: OutputSpec, token: str | None = None) -> None:
+    """See, before any work, that the table can be written, or that a run of that token has filled it.
 
     Raises:
         ArgumentError: the options or the URL are wrong.
@@ -90,20 +92,30 @@ def check(spec: OutputSpec) -> None:
     """
     table = _table(spec)
     with Database(spec.path) as database:
+        if token is not None:
+            loads = Loads(database, spec, table)
+            loads.make()
+            if loads.has(token):
+                return
         _refuse_existing(database, spec, table)
 
 
-def load(spec: OutputSpec, files: Sequence[Path]) -> None:
+def load(spec: OutputSpec, files: Sequence[Path], load: Load | None = None) -> None:
     """Bring the rows of parquet files of one schema into the table, all of them or none, in one transaction.
 
-    With mode `overwrite` a table that is there is replaced, with `append` it gets the rows.
-    Raises as `check`.
+    With mode `overwrite` a table that is there is replaced, with `append` it gets the rows. A `load` that has
+    been done before is not done again. Raises as `check`, ArtifactError also when it was with other rows.
     """
     table = _table(spec)
     if not files:
         raise ArtifactError(f"{shown_url(spec.path)}: {table}: no row was written, so no column is known")
     schema = pq.read_schema(files[0])
     with Database(spec.path) as database, database.transaction():
+        if load is not None:
+            loads = Loads(database, spec, table)
+            if loads.stands(load):
+                return
+            loads.note(load)
         _refuse_existing(database, spec, table)
         if spec.mode == "overwrite":
             database.execute(f"DROP TABLE IF EXISTS {identifier(table)}")
@@ -111,6 +123,12 @@ def load(spec: OutputSpec, files: Sequence[Path]) -> None:
             database.execute(create_table(table, schema))
         kinds = [str(server_type(each.type)) for each in schema]
         database.copy_in(copy_in(table, schema.names), kinds, chain.from_iterable(map(_rows, files)))
+
+
+def forget(spec: OutputSpec, token: str) -> None:
+    """Remove what is noted of the load of a run that is over. Raises DatabaseError."""
+    with Database(spec.path) as database:
+        Loads(database, spec, _table(spec)).forget(token)
 
 
 def _rows(file: Path) -> Iterator[tuple[Any, ...]]:
@@ -148,7 +166,12 @@ POSTGRES = Format(
     name=_NAME,
     reader=ReadBackend(suffixes=(), read=read, list_units=list_units),
     writer=WriteBackend(
-        codecs={None: (".parquet", "zstd")}, unwritable=unwritable, open=ParquetPart, load=load, check=check
+        codecs={None: (".parquet", "zstd")},
+        unwritable=unwritable,
+        open=ParquetPart,
+        load=load,
+        check=check,
+        forget=forget,
     ),
     options=PostgresOptions,
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from treadle.db import Column
 from treadle.errors import ArgumentError, UnknownNameError
 from treadle.storage.dataset import Dataset
+from treadle.storage.formats.postgres_options import PostgresOptions
 
 _TEXT: pa.DataType = pa.string()
 _SCALARS: dict[str, tuple[int, int, pa.DataType]] = {
@@ -43,18 +43,6 @@ _SERVER: dict[pa.DataType, str] = {
     pa.null(): "text",
 }
 _DECLARED = {"bool": "boolean", "int64": "bigint", "float64": "double precision", "string": "text"}
-
-
-@dataclass(frozen=True)
-class PostgresOptions:
-    """What is read or written: `table`, as `name` or `schema.name`, or for reading a `query`."""
-
-    table: str | None = None
-    query: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.table is None) == (self.query is None):
-            raise ArgumentError("the format postgres needs one of the options table and query")
 
 
 def identifier(name: str) -> str:

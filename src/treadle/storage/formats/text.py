@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import pyarrow as pa
-import pydantic
 
 from treadle.storage import lines as line_reading
 from treadle.storage.columns import Columns
@@ -16,20 +13,13 @@ from treadle.storage.compression import OutputStream, open_stream, read_full
 from treadle.storage.dataset import RAW_BYTES, BadRow, Dataset, RowBatch, Rows, WorkUnit
 from treadle.storage.formats.format import Format, ReadBackend, WriteBackend
 from treadle.storage.formats.options import parse_options
+from treadle.storage.formats.text_options import TextOptions
 from treadle.storage.formats.view import as_table
 from treadle.storage.line_numbers import Place
 from treadle.storage.lines import Lines, read_lines
 from treadle.storage.schema import widen
 
 _MARK = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True)
-class TextOptions:
-    """`column`: the name of the column when reading. `whole`: a file is one row, when reading."""
-
-    column: Annotated[str, pydantic.StringConstraints(min_length=1)] = "text"
-    whole: bool = False
 
 
 def read(dataset: Dataset, unit: WorkUnit, batch_rows: int) -> Iterator[RowBatch]:
@@ -57,7 +47,7 @@ def _whole(path: str) -> Lines:
         if len(data) > limit:
             broken = ("too-long", f"longer than {limit} bytes")
     text = data.removeprefix(_MARK)
-    return Lines(Place(path, 0), 0, len(data) - len(text), [text], broken)
+    return Lines(Place(path, 0), 0, len(data) - len(text), [text], len(text), broken)
 
 
 def _batch(source: str, lines: Lines, columns: Columns, options: TextOptions) -> RowBatch:
@@ -75,7 +65,7 @@ def _batch(source: str, lines: Lines, columns: Columns, options: TextOptions) ->
     bad |= {places[each.index]: (each.kind, each.reason) for each in checked.misfits}
     kept = lines.numbers_at([at for at in places if at not in bad])
     found = tuple(_bad_row(source, lines, at, bad[at]) for at in sorted(bad))
-    return RowBatch(kept, source, found, given=checked.records, schema=columns.schema)
+    return RowBatch(kept, source, found, given=checked.records, schema=columns.schema, text_bytes=lines.size)
 
 
 def _ended(raw: bytes) -> bytes:
