@@ -71,7 +71,8 @@ def test_a_default_says_the_type_of_what_may_be_given() -> None:
     """Text of a command line becomes what the default is; nothing is guessed beyond that."""
     assert bound(VERSION_3, least="7").mapping == bound(VERSION_4, least=7).mapping
     [told] = complaints(VERSION_3, least="many")
-    assert told == "m.yaml:4:34: params_defaults.least: expected a whole number, found 'many' given"
+    assert told.startswith("m.yaml:4:34: params_defaults.least: expected a whole number, ")
+    assert told.endswith("found the given value 'many'; give another")
 
 
 @pytest.mark.parametrize(

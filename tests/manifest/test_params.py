@@ -74,14 +74,17 @@ def test_an_ill_typed_value_is_refused(kind: str, given_value: object, expected:
     """Nothing is guessed: a guess here is a wrong experiment later."""
     found = str(given_value).lower() if isinstance(given_value, bool) else repr(given_value)
     found = "null" if given_value is None else found
-    complaint = f"m.yaml:2:3: params.p: expected {expected}, found {found} given"
+    complaint = f"m.yaml:2:3: params.p: expected {expected}, found the given value {found}; give another"
     assert refused(tmp_path, f"  p: {{type: {kind}}}", {"p": given_value}) == [complaint]
 
 
 def test_a_whole_number_beyond_all_floats_is_refused(tmp_path: Path) -> None:
     """Python raises OverflowError here; and a long value is cut in the message."""
     [complaint] = refused(tmp_path, "  p: {type: float}", {"p": 10**400})
-    assert complaint == f"m.yaml:2:3: params.p: expected a number, found 1{'0' * 79}... given"
+    assert (
+        complaint
+        == f"m.yaml:2:3: params.p: expected a number, found the given value 1{'0' * 79}...; give another"
+    )
 
 
 def test_bounds_and_choices_hold_for_given_values(tmp_path: Path) -> None:
@@ -91,10 +94,10 @@ def test_bounds_and_choices_hold_for_given_values(tmp_path: Path) -> None:
         "  mode: {type: str, choices: [fast, exact]}\n  tags: {type: list, choices: [a, b]}"
     )
     assert refused(tmp_path, params, {"low": "0", "high": 1, "mode": "slow", "tags": "a,c"}) == [
-        "m.yaml:2:3: params.low: expected at least 1, found '0' given",
-        "m.yaml:3:3: params.high: expected at most 0.5, found 1 given",
-        "m.yaml:4:3: params.mode: expected one of fast, exact, found 'slow' given",
-        "m.yaml:5:3: params.tags: expected one of a, b, found 'a,c' given",
+        "m.yaml:2:3: params.low: expected at least 1, found the given value '0'; give another",
+        "m.yaml:3:3: params.high: expected at most 0.5, found the given value 1; give another",
+        "m.yaml:4:3: params.mode: expected one of fast, exact, found the given value 'slow'; give another",
+        "m.yaml:5:3: params.tags: expected one of a, b, found the given value 'a,c'; give another",
     ]
     assert merged(tmp_path, params, {"low": 1, "high": 0.5, "mode": "fast", "tags": "b"})["tags"] == ("b",)
 
@@ -113,7 +116,10 @@ def test_an_unknown_param_lists_the_known_and_the_nearest(tmp_path: Path) -> Non
 def test_a_missing_param_is_placed_at_its_declaration(tmp_path: Path) -> None:
     """That is where its type and its help stand."""
     assert refused(tmp_path, "  corpus: {type: path}", {}) == [
-        "m.yaml:2:3: params.corpus: expected a value (path, required), found nothing given"
+        (
+            "m.yaml:2:3: params.corpus: expected a value (path, required), "
+            "found none; give one, or declare a default"
+        )
     ]
 
 

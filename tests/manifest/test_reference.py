@@ -19,8 +19,8 @@ from treadle.processing.runners import check_manifest, known_patterns
 from treadle.processing.transforms import find_row_transform, find_transform, known_transforms
 from treadle.storage.formats.backends import known_formats
 from treadle.storage.formats.csv_options import CsvOptions
-from treadle.storage.formats.postgres_sql import PostgresOptions
-from treadle.storage.formats.text import TextOptions
+from treadle.storage.formats.postgres_options import PostgresOptions
+from treadle.storage.formats.text_options import TextOptions
 
 # Tests of plugins register more.
 OUR_TRANSFORMS = [

@@ -60,7 +60,7 @@ def write_manifest(
 ) -> Path:
     """The manifest of the runs of a test."""
     path = root / "manifest.yaml"
-    kept = "checkpoint: {every: {units: 1}}" if checkpoint else ""
+    kept = "checkpoint: {}" if checkpoint else ""
     body = MANIFEST.replace("BACKEND", backend).replace("TRANSFORM", transform)
     path.write_text(body.replace("CHECKPOINT", kept))
     return path

@@ -114,7 +114,7 @@ def test_fewer_rows_than_clusters(workshop: Any) -> None:
     ("row", "said"),
     [
         ({"point": [1.0]}, "expected a column 'vector', found the columns point"),
-        ({"vector": "1 2"}, r"a\.jsonl, lines 1 to 5"),
+        ({"vector": "1 2"}, r"a\.jsonl:1: column 'vector' is string, expected lists of numbers"),
         ({"vector": [1.0], "cluster": 4}, "has the column 'cluster', which this run makes"),
     ],
 )
@@ -123,6 +123,23 @@ def test_columns_that_are_in_the_way(workshop: Any, row: object, said: str) -> N
     with pytest.raises(RunError, match=said):
         workshop.run(BODY)
     assert workshop.visible() == []
+
+
+@pytest.mark.parametrize("backend", ["inprocess", "processes"])
+def test_a_unit_whose_vectors_are_none_is_bad_row_by_row(workshop: Any, backend: str) -> None:
+    """One file of another make must not cost the others."""
+    workshop.rows("a", [{"vector": [each, 1.0]} for each in (0.0, 5.0, 9.0)])
+    path = workshop.rows("b", [{"vector": "1 2"}, {"vector": None}])
+    workshop.rows("c", [{"vector": ["1", "2"]}])
+    body = BODY.replace("{batch_rows: 8}", f"{{batch_rows: 8, backend: {backend}, workers: 1}}")
+    outcome = workshop.run(body + "    errors: {on_bad_row: quarantine}\n")
+    assert (outcome.counters.rows_out, outcome.counters.rejected) == (3, 3)
+    assert len(workshop.read("assignments")) == 3
+    first, second, third = workshop.quarantined()
+    assert (first["source"], first["line"], first["kind"]) == (str(path), 1, "wrong-type")
+    assert first["reason"] == "column 'vector' is string, expected lists of numbers"
+    assert second["reason"] == "vector is null"
+    assert third["reason"].startswith("column 'vector' is list<")
 
 
 def test_what_is_missing_is_placed(workshop: Any) -> None:

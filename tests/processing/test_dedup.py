@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from treadle.domain import Counters
-from treadle.errors import ManifestError, MissingExtraError, RunError
+from treadle.errors import BadRowError, ManifestError, MissingExtraError, RunError
 
 DEDUP = """
     run: {type: dedup}
@@ -88,10 +88,41 @@ def test_numbers_of_different_kinds_are_different_rows(workshop: Any) -> None:
     assert workshop.run(body()).counters == Counters(3, 2, filtered=1)
 
 
-def test_numbers_are_no_text_for_minhash(workshop: Any) -> None:
-    workshop.rows("a", [{"text": 1}])
-    with pytest.raises(RunError, match="expected text to compare by minhash, got a int"):
+def mixed(workshop: Any) -> None:
+    """A unit of text with a torn line, and one whose column holds whole numbers."""
+    workshop.rows("a", [{"text": "the sea"}, {"text": "the sea"}, "torn"])
+    workshop.rows("b", [{"text": 1}, {"text": None}, {"text": 2}])
+    workshop.rows("c", [{"text": "The sea!"}])
+
+
+@pytest.mark.parametrize("backend", ["inprocess", "processes"])
+def test_what_is_no_text_is_a_bad_row_for_minhash(workshop: Any, backend: str) -> None:
+    """One unit of another make must not stop the others; its rows have their places like any bad row."""
+    mixed(workshop)
+    more = f"    errors: {{on_bad_row: quarantine}}\n    parallelism: {{backend: {backend}, batch_rows: 2}}\n"
+    outcome = workshop.run(body("minhash", more))
+    assert outcome.counters == Counters(7, 2, filtered=2, rejected=3)
+    assert workshop.read("rows", "jsonl") == [{"text": "the sea"}, {"text": None}]
+    found = [(Path(each["source"]).stem, each["line"], each["kind"]) for each in workshop.quarantined()]
+    assert found == [("a", 3, "not-json"), ("b", 1, "wrong-type"), ("b", 3, "wrong-type")]
+    assert workshop.quarantined()[1]["reason"] == "text is int, expected a string"
+    assert workshop.quarantined()[1]["raw"] == '{"text": 1}'
+
+
+def test_what_is_no_text_fails_a_run_of_minhash_at_its_line(workshop: Any) -> None:
+    """The first in the order of lines, whatever came out of the file sooner."""
+    path = workshop.rows("a", [{"text": None}, {"text": 1}, "torn"])
+    with pytest.raises(BadRowError) as caught:
         workshop.run(body("minhash"))
+    assert (caught.value.source, caught.value.line, caught.value.kind) == (str(path), 2, "wrong-type")
+    assert "text is int, expected a string" in str(caught.value)
+
+
+def test_a_torn_row_fails_a_run_before_rows_after_it_do(workshop: Any) -> None:
+    path = workshop.rows("a", [{"text": None}, "torn", {"text": 1}])
+    with pytest.raises(BadRowError) as caught:
+        workshop.run(body("minhash"))
+    assert (caught.value.source, caught.value.line, caught.value.kind) == (str(path), 2, "not-json")
 
 
 def test_minhash_without_its_extra_says_how_to_install_it(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from treadle.domain import SkipGramOptions, init_weights, train_group
-from treadle.errors import ManifestError, RunError
+from treadle.errors import BadRowError, ManifestError, RunError
 
 BODY = """
     run: {type: embed_train}
@@ -72,6 +72,20 @@ def test_it_is_the_fold_of_its_groups(workshop: Any) -> None:
     assert outcome.counters.extra == {"pairs": pairs}
     assert pairs > 0
     assert outcome.metrics.counters["pairs"] == pairs
+
+
+def test_a_unit_whose_tokens_are_none_is_bad_row_by_row(workshop: Any) -> None:
+    """One file of another make must not cost the others."""
+    prepare(workshop)
+    path = workshop.rows("3", [{"tokens": "a b"}, {"tokens": None}])
+    outcome = workshop.run(BODY + "    errors: {on_bad_row: quarantine}\n")
+    assert outcome.counters.rejected == 2
+    first, second = workshop.quarantined()
+    assert (first["source"], first["line"], first["kind"]) == (str(path), 1, "wrong-type")
+    assert first["reason"] == "column 'tokens' is string, expected lists of strings"
+    assert second["reason"] == "tokens is null"
+    with pytest.raises(BadRowError, match=r"3\.jsonl:1: column 'tokens' is string"):
+        workshop.run(BODY, out=workshop.root / "again")
 
 
 def test_rows_without_a_pair_are_filtered_once(workshop: Any) -> None:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.domain import Counters
-from treadle.errors import ManifestError, RunError
+from treadle.errors import BadRowError, ManifestError
 from treadle.processing.patterns import mapping
 
 MAPPING = """
@@ -101,7 +103,52 @@ def test_what_is_missing_or_unknown_is_placed(workshop: Any, body: str, field: s
     assert all(each.line for each in caught.value.problems)
 
 
-def test_a_registry_with_fractions_is_the_fault_of_the_rows(workshop: Any) -> None:
-    workshop.rows("a", [{"term": "sea", "count": 2.5, "documents": 1}])
-    with pytest.raises(RunError, match="counts as integers"):
+def odd(workshop: Any) -> str:
+    """A registry of large counts, and one with counts that are none, in every way; the path of that one."""
+    workshop.rows("a", [term("sea", 2**62), term("ship", 3)])
+    rows = [term("sea", 1), {"term": "sea", "count": 1.5, "documents": 1}, term("ship", 2)]
+    rows += [{"term": "ship", "count": "9", "documents": 1}, {"term": 7, "count": 9, "documents": 1}]
+    return str(workshop.rows("b", rows))
+
+
+def test_a_count_that_is_no_whole_number_is_a_bad_row(workshop: Any) -> None:
+    """Large counts beside it, in its file or another, stay exact; one shard does not cost the others."""
+    path = odd(workshop)
+    outcome = workshop.run(MAPPING + "    errors: {on_bad_row: quarantine}\n")
+    assert [(each["term"], each["count"]) for each in workshop.read("mapping")] == [
+        ("sea", 2**62 + 1),
+        ("ship", 5),
+    ]
+    assert outcome.counters == Counters(7, 4, rejected=3, extra={"terms": 2, "terms_dropped": 0})
+    found = [(each["source"], each["line"], each["kind"]) for each in workshop.quarantined()]
+    assert found == [(path, line, "wrong-type") for line in (2, 4, 5)]
+    assert workshop.quarantined()[0]["reason"] == "column count: expected int64, found a number 1.5"
+
+
+def test_a_count_that_is_no_whole_number_fails_a_run_at_its_line(workshop: Any) -> None:
+    path = odd(workshop)
+    with pytest.raises(BadRowError, match=r"column count: expected int64, found a number 1\.5") as caught:
         workshop.run(MAPPING)
+    assert (caught.value.source, caught.value.line) == (path, 2)
+
+
+def test_a_registry_of_typed_files_is_held_to_whole_numbers_too(workshop: Any) -> None:
+    """Fractions that are whole are counts, whatever the type of their column; others are bad rows."""
+    folder = workshop.root / "in"
+    folder.mkdir()
+    table = {"term": pa.array(["sea", "ship", None]).dictionary_encode(), "count": [2.0, 2.5, 1.0]}
+    pq.write_table(pa.table({**table, "documents": pa.array([1, 1, 1], pa.uint64())}), folder / "a.parquet")
+    body = MAPPING.replace("backend: jsonl", "backend: parquet").replace("*.jsonl", "*.parquet")
+    outcome = workshop.run(body + "    errors: {on_bad_row: quarantine}\n")
+    assert [(each["term"], each["count"]) for each in workshop.read("mapping")] == [("sea", 2)]
+    assert outcome.counters.rejected == 1
+    assert workshop.quarantined()[0]["reason"] == "column count: expected int64, found double 2.5"
+
+
+def test_a_registry_may_be_csv(workshop: Any) -> None:
+    (workshop.root / "in").mkdir()
+    (workshop.root / "in/a.csv").write_text("term,count,documents\nsea,2,1\nship,2.5,1\n")
+    body = MAPPING.replace("backend: jsonl", "backend: csv").replace("*.jsonl", "*.csv")
+    outcome = workshop.run(body + "    errors: {on_bad_row: skip}\n")
+    assert [(each["term"], each["count"]) for each in workshop.read("mapping")] == [("sea", 2)]
+    assert outcome.counters.rejected == 1

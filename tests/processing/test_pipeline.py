@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,10 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.errors import ArgumentError
-from treadle.processing.pipeline import run_three_stages
+from treadle.processing.pipeline import MOST_BYTES, run_three_stages
 
 
 class Boom(Exception):
+    pass
+
+
+class Item:
     pass
 
 
@@ -120,6 +125,51 @@ def test_items_alive_are_bounded_by_the_depth(depth: int) -> None:
 
     run_three_stages(read, lambda item: item, write, depth=depth)
     assert most <= 2 * depth + 3
+
+
+@pytest.mark.parametrize(("weight", "most"), [(MOST_BYTES, 2), (MOST_BYTES // 3 + 1, 4), (0, 2 * 8 + 3)])
+def test_items_alive_are_bounded_by_their_bytes(weight: int, most: int) -> None:
+    """Eight batches of long rows may be a hundred times as large as eight of short ones."""
+    lock = threading.Lock()
+    alive, found = 0, 0
+
+    def read() -> Iterator[int]:
+        nonlocal alive, found
+        for item in range(100):
+            with lock:
+                alive += 1
+                found = max(found, alive)
+            yield item
+
+    def write(item: int) -> None:
+        nonlocal alive
+        if item < 5:
+            time.sleep(0.01)  # a slow disk: the time in which a reader without bounds would run ahead
+        with lock:
+            alive -= 1
+
+    run_three_stages(read, lambda item: item, write, depth=8, weigh=lambda _: weight)
+    assert found <= most
+
+
+def test_what_a_stage_has_handed_on_it_does_not_keep() -> None:
+    """While a stage waits, the last item that it had would take memory for nothing."""
+    items = [Item() for _ in range(5)]
+    known = [weakref.ref(each) for each in items]
+    items.reverse()
+    seen: list[int] = []
+
+    def read() -> Iterator[Item]:
+        while items:
+            yield items.pop()
+
+    def write(item: Item) -> None:
+        del item
+        seen.append(sum(each() is not None for each in known))
+
+    run_three_stages(read, lambda item: item, write, depth=1, weigh=lambda _: MOST_BYTES)
+    # One is written, and one is in the hands of the reader; the others have not been read, or are gone.
+    assert all(alive <= 5 - at for at, alive in enumerate(seen))
 
 
 def test_context_variables_reach_the_threads() -> None:

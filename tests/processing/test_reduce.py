@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.domain import Counters
-from treadle.errors import ManifestError, RunError
+from treadle.errors import BadRowError, ManifestError, RunError
 
 REDUCE = """
     run: {type: reduce}
@@ -57,22 +58,6 @@ def test_bad_rows_of_a_fold_are_rejected_with_their_lines(workshop: Any) -> None
     outcome = workshop.run(REDUCE + "    errors: {on_bad_row: quarantine}\n")
     assert outcome.counters == Counters(3, 2, rejected=1, extra={"groups": 1})
     assert [(each["source"], each["line"]) for each in workshop.quarantined()] == [(str(path), 2)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (
-            [{"key": "a", "sort": 1, "n": "x"}],
-            r"a\.jsonl, lines 1 to 1: column 'n' is string, expected a number",
-        ),
-    ],
-)
-def test_columns_that_cannot_be_summed(workshop: Any, rows: list[object], said: str) -> None:
-    workshop.rows("a", rows)
-    with pytest.raises(RunError, match=said):
-        workshop.run(REDUCE)
-    assert workshop.visible() == []
 
 
 @pytest.mark.parametrize(
@@ -185,3 +170,37 @@ def test_reduce_merge_is_the_same_run_type(workshop: Any) -> None:
     workshop.rows("a", [{"key": "a", "sort": 1, "n": 1}])
     workshop.run(REDUCE.replace("type: reduce", "type: reduce_merge"))
     assert workshop.read("sums") == [{"key": "a", "sort": 1, "n": 1}]
+
+
+def test_what_cannot_be_folded_is_a_bad_row(workshop: Any) -> None:
+    """A file of another make must not cost the others; each of its rows has its place and its reason."""
+    workshop.rows("a", [{"key": "a", "sort": 1, "n": 1}])
+    path = workshop.rows("b", [{"key": "a", "sort": 1, "n": "2"}, {"key": "a", "sort": 1, "n": None}])
+    workshop.rows("c", [{"key": "a", "sort": [1], "n": 2}])
+    outcome = workshop.run(REDUCE + "    errors: {on_bad_row: quarantine}\n")
+    assert outcome.counters == Counters(4, 2, rejected=2, extra={"groups": 1})
+    assert workshop.read("sums") == [{"key": "a", "sort": 1, "n": 1}]
+    first, second = workshop.quarantined()
+    assert (first["source"], first["line"], first["kind"]) == (str(path), 1, "wrong-type")
+    assert first["reason"] == "column 'n' is string, expected a number to sum"
+    assert second["reason"].endswith("expected single values as keys")
+    with pytest.raises(BadRowError, match=r"b\.jsonl:1: column 'n' is string, expected a number to sum"):
+        workshop.run(REDUCE, out=workshop.root / "again")
+
+
+def test_sums_of_whole_numbers_and_fractions_that_cannot_meet_name_file_and_column(workshop: Any) -> None:
+    path = workshop.rows("a", [{"key": "a", "sort": 1, "n": 2**62 + 1}])
+    workshop.rows("b", [{"key": "a", "sort": 1, "n": 0.5}])
+    with pytest.raises(RunError, match=rf"^{path}: column 'n' has whole numbers in some rows and fractions"):
+        workshop.run(REDUCE)
+
+
+def test_a_key_beyond_64_bits_is_a_bad_row(workshop: Any) -> None:
+    (workshop.root / "in").mkdir()
+    table = pa.table({"key": pa.array([1, 2**64 - 1], pa.uint64()), "sort": [1, 1], "n": [1, 1]})
+    pq.write_table(table, workshop.root / "in/a.parquet")
+    body = REDUCE.replace("backend: jsonl", "backend: parquet").replace("*.jsonl", "*.parquet")
+    outcome = workshop.run(body + "    errors: {on_bad_row: quarantine}\n")
+    assert outcome.counters == Counters(2, 1, rejected=1, extra={"groups": 1})
+    (bad,) = workshop.quarantined()
+    assert bad["reason"] == "column key: expected int64, found uint64 18446744073709551615"

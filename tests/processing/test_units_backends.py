@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
 
 from tests.processing.resuming import (
     INPROCESS,
@@ -18,6 +21,8 @@ from tests.processing.resuming import (
 from treadle.errors import BadRowError, RunError
 from treadle.ext import RunContext
 from treadle.processing.compile import account_path, checkpoint_path
+from treadle.processing.unit_run import read_errors_placed
+from treadle.storage import RowBatch, WorkUnit
 
 PROCESSES = "backend: processes, workers: 2"
 BACKENDS = [
@@ -25,6 +30,14 @@ BACKENDS = [
     "backend: processes, workers: 3, assign: static",
     PROCESSES,
 ]
+
+FAILING = """
+    run: {type: transform}
+    inputs: {rows: {backend: jsonl, path: "${params.in}/*.jsonl"}}
+    transforms: [{name: map, entry: "tests.processing.row_functions:needs_memory"}]
+    outputs: {rows: {backend: jsonl, path: rows}}
+    parallelism: {backend: BACKEND, workers: 1}
+"""
 
 
 @pytest.fixture
@@ -97,6 +110,35 @@ def test_the_first_bad_row_in_order_is_the_one_that_fails_the_run(
     assert (caught.value.source, caught.value.line) == (str(rows / "s000.jsonl"), 21)
     assert caught.value.kind == "not-json"
     assert not (tmp_path / "out/rows").exists()
+
+
+@pytest.mark.parametrize("fault", ["a bad row", "no memory"])
+def test_an_error_says_the_same_wherever_the_unit_was_worked_on(
+    workshop: Any, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No word of how a unit looks inside; those of the file and its lines are there already."""
+    monkeypatch.setenv("TREADLE_TEST_SCARCE", str(workshop.root))
+    workshop.rows("a", [{"n": 1}, "torn" if fault == "a bad row" else {"n": 2}])
+    told = []
+    for backend in ("inprocess", "processes"):
+        with pytest.raises(BadRowError if fault == "a bad row" else MemoryError) as caught:
+            workshop.run(FAILING.replace("BACKEND", backend))
+        told.append([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert told[0] == told[1]
+    assert f"{workshop.root}/in/a.jsonl" in " ".join(told[0])
+    assert "WorkUnit" not in " ".join(told[0])
+
+
+def test_a_storage_that_lets_a_worker_not_in_is_told_with_the_unit() -> None:
+    """What its client raises is no OSError, and says nothing of what was to be read."""
+
+    def batches() -> Iterator[RowBatch]:
+        yield RowBatch((), "s3://b/a.jsonl")
+        raise NoCredentialsError
+
+    unit = WorkUnit("00000-a", 0, "s3://b/a.jsonl", 1)
+    with pytest.raises(RunError, match=r"unit 00000-a: s3://b/a\.jsonl cannot be read: Unable to locate"):
+        list(read_errors_placed(batches(), unit))
 
 
 @pytest.mark.parametrize("backend", [INPROCESS, PROCESSES])

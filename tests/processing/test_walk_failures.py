@@ -86,3 +86,19 @@ def test_an_account_that_cannot_be_written_is_told(workshop: Any) -> None:
     (workshop.out / "step.account.json").mkdir(parents=True)
     with pytest.raises(RunError, match=r"its outputs are complete, but the account .* cannot be written"):
         workshop.run(BODY)
+
+
+def test_an_account_that_cannot_be_written_is_written_by_the_next_run_of_a_checkpoint(workshop: Any) -> None:
+    """The outputs stand as they are, and no unit is done again."""
+    workshop.rows("a", [{"text": "one two"}])
+    account = workshop.out / "step.account.json"
+    account.mkdir(parents=True)
+    body = BODY + "\n    checkpoint: {}\n"
+    with pytest.raises(RunError, match=r"make room there and run again to end this one"):
+        workshop.run(body)
+    before = (workshop.out / "rows").stat().st_ino
+    account.rmdir()
+    outcome = workshop.run(body)
+    assert [each.resumed for each in outcome.units] == [True]
+    assert account.is_file()
+    assert (workshop.out / "rows").stat().st_ino == before

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from treadle.domain.result import Reject
 from treadle.errors import ArgumentError
 
 
@@ -44,6 +45,22 @@ def token_lists(batch: pa.RecordBatch, column: str) -> pa.Array[Any]:
     if not (pa.types.is_null(inner) or (inner != kind and is_text(inner))):
         raise ArgumentError(f"column {column!r} is {kind}, expected lists of strings")
     return batch[column].cast(pa.list_(pa.string()))
+
+
+def usable_tokens(batch: pa.RecordBatch, column: str) -> tuple[pa.Array[Any], tuple[Reject, ...]]:
+    """The column as list<string>, null where it holds nothing of that kind; and each such row, refused."""
+    given = batch[column]
+    try:
+        lists, wrong = token_lists(batch, column), None
+    except ArgumentError as error:
+        lists, wrong = pa.nulls(len(given), pa.list_(pa.string())), str(error)
+    lost = np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False)).tolist()
+    return lists, tuple(
+        Reject(row, f"{column} is null")
+        if wrong is None or not given[row].is_valid
+        else Reject(row, wrong, "wrong-type")
+        for row in lost
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:

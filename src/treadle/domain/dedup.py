@@ -9,7 +9,9 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -108,7 +110,7 @@ def _encoded_nested(value: object) -> bytes:
         return _framed(b"m", b"".join(_encoded(key) + _encoded(each) for key, each in items))
     if isinstance(value, (list, tuple)):
         return _framed(b"l", b"".join(map(_encoded, value)))
-    if hasattr(value, "isoformat") or hasattr(value, "as_tuple"):  # times and decimals
+    if isinstance(value, (timedelta, UUID)) or hasattr(value, "isoformat") or hasattr(value, "as_tuple"):
         return _framed(b"o", f"{type(value).__name__} {value}".encode())
     raise ArgumentError(f"a {type(value).__name__} cannot be compared")
 

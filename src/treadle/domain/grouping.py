@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-import pyarrow as pa
+from dataclasses import dataclass, field
 
 from treadle.errors import ArgumentError
 
@@ -28,7 +26,8 @@ class Aggregate:
 class Grouping:
     """Rows with equal `keys` make a group, of which the `aggregates` are told, by the name of their column.
 
-    Null is a key like any other. Keys are numbers, bools, text, bytes, dates and timestamps.
+    Null is a key like any other. Keys are numbers, bools, text, bytes, dates and timestamps. `types` say what
+    the values of some columns must be: string, int64 or float64.
 
     Raises ArgumentError: no key or no aggregate, names that are not distinct, an unknown function, a function
     without its column.
@@ -36,6 +35,7 @@ class Grouping:
 
     keys: tuple[str, ...]
     aggregates: Mapping[str, Aggregate]
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [*self.keys, *self.aggregates]
@@ -55,49 +55,3 @@ class Grouping:
         """The columns that are read, each once."""
         wanted = [each.column for each in self.aggregates.values() if each.column is not None]
         return tuple(dict.fromkeys([*self.keys, *wanted]))
-
-
-def key_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type under which a key is kept, so that the same key of another shard is equal to it.
-
-    Raises ArgumentError for what is no key.
-    """
-    if pa.types.is_dictionary(kind):
-        return key_type(name, kind.value_type)
-    if pa.types.is_integer(kind):
-        return pa.int64()
-    if pa.types.is_floating(kind):
-        return pa.float64()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_nested(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind):
-        raise ArgumentError(f"column {name!r} is {kind}, expected single values as keys")
-    return pa.date32() if pa.types.is_date(kind) else kind
-
-
-def sum_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """int64 or float64. Raises ArgumentError for what cannot be summed."""
-    if pa.types.is_integer(kind) or pa.types.is_null(kind):
-        return pa.int64()
-    if pa.types.is_floating(kind):
-        return pa.float64()
-    raise ArgumentError(f"column {name!r} is {kind}, expected a number to sum")
-
-
-def ordered_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """The type under which a smallest or largest value is kept. ArgumentError: it has none."""
-    if pa.types.is_dictionary(kind):
-        return ordered_type(name, kind.value_type)
-    if pa.types.is_nested(kind):
-        raise ArgumentError(f"column {name!r} is {kind}, expected single values for a smallest or largest")
-    if pa.types.is_integer(kind):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(kind) else kind
-
-
-def unified(known: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """A schema for both. Raises ArgumentError when there is none."""
-    try:
-        return pa.unify_schemas([known, found], promote_options="permissive")
-    except pa.ArrowException as error:
-        raise ArgumentError(f"the rows are of another kind than those before: {error}") from error

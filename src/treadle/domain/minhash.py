@@ -8,7 +8,7 @@ worth a look.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from treadle.domain.dedup import as_bytes, codes_of, first_of_each, normalized
-from treadle.errors import ArgumentError
 
 Signatures = NDArray[np.uint32]
 Places = NDArray[np.int64]
@@ -33,27 +32,18 @@ def shingles(text: str, ngram: int) -> list[str]:
     return list(dict.fromkeys(" ".join(words[at : at + ngram]) for at in range(len(words) - ngram + 1)))
 
 
-def signatures_of(
-    rows: Iterable[Sequence[object]], permutations: int, ngram: int, seed: int
-) -> pa.Array[Any]:
-    """The signature of the texts of each row, 4 bytes a permutation; null for a row without any word.
+def signatures_of(texts: Iterable[str | None], permutations: int, ngram: int, seed: int) -> pa.Array[Any]:
+    """The signature of each text, 4 bytes a permutation; null for one without any word.
 
-    Needs the extra `dedup`. Raises ArgumentError for a value that is neither text nor null.
+    Needs the extra `dedup`.
     """
     import rensa  # type: ignore[import-untyped]
 
-    sets = [shingles(_text(row), ngram) for row in rows]
+    sets = [shingles(each or "", ngram) for each in texts]
     matrix = rensa.RMinHash.digest_matrix_from_token_sets([each for each in sets if each], permutations, seed)
     found = iter(np.asarray(matrix.to_rows(), np.uint32).reshape(-1, permutations))
     width = pa.binary(4 * permutations)
     return pa.array([next(found).tobytes() if each else None for each in sets], width)
-
-
-def _text(row: Sequence[object]) -> str:
-    for each in row:
-        if each is not None and not isinstance(each, str):
-            raise ArgumentError(f"expected text to compare by minhash, got a {type(each).__name__}")
-    return "\n".join(each for each in row if isinstance(each, str))
 
 
 def choose_bands(permutations: int, threshold: float) -> tuple[int, int]:

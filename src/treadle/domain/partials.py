@@ -30,6 +30,39 @@ def named_schema(schema: pa.Schema, grouping: Grouping) -> pa.Schema:
     return pa.schema([pa.field(name, each.type) for name, each in zip(names, schema, strict=True)])
 
 
+def under(table: pa.Table, schema: pa.Schema, grouping: Grouping) -> pa.Table:
+    """Partials under a schema as wide. Raises ArgumentError naming a column that has no exact form there."""
+    for at, name in enumerate(named_schema(schema, grouping).names):
+        try:
+            table = table.set_column(at, schema.field(at), table.column(at).cast(schema.field(at).type))
+        except pa.ArrowException as error:
+            raise _mixed(name, error) from error
+    return table
+
+
+def together(parts: list[pa.Table], grouping: Grouping) -> pa.Table:
+    """All parts as one table. Raises ArgumentError naming a column whose types do not go together."""
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        # Permissive: the keys of a batch without any value have no type yet.
+        return pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException:
+        for at, name in enumerate(named_schema(parts[0].schema, grouping).names):
+            try:
+                pa.concat_tables([each.select([at]) for each in parts], promote_options="permissive")
+            except pa.ArrowException as error:
+                raise _mixed(name, error) from error
+        raise
+
+
+def _mixed(name: str, error: pa.ArrowException) -> ArgumentError:
+    return ArgumentError(
+        f"column {name!r} has whole numbers in some rows and fractions in others, and one has no exact form "
+        f"as a fraction: {error}; declare it in inputs.NAME.types, as int64 or as float64"
+    )
+
+
 def merge_partials(table: pa.Table, grouping: Grouping) -> pa.Table:
     """One row a group, in no order that matters; the same columns.
 

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from treadle.domain.grouping import Aggregate, Grouping, key_type, ordered_type, sum_type, unified
-from treadle.domain.partials import merge_partials, named_schema
+from treadle.domain.group_types import key_type, ordered_type, sum_type, unified
+from treadle.domain.grouping import Aggregate, Grouping
+from treadle.domain.partials import merge_partials, named_schema, together
 from treadle.errors import ArgumentError, MissingColumnError
 
-_MOST_WAITING = 100_000
+_MOST_WAITING = 250_000
 _CHUNK_ROWS = 65_536
 
 
@@ -37,7 +38,7 @@ class GroupFold:
         self._fresh_rows = 0
         self._parts: list[pa.Table] = []
         self._waiting = 0
-        self._schema = pa.schema([])
+        self._schema = self._last = pa.schema([])
 
     @property
     def held(self) -> int:
@@ -51,8 +52,10 @@ class GroupFold:
         than before.
         """
         part = self._prepared(pa.table(batch))
-        # Types were told apart by name, so that a message names the column of the user.
-        self._schema = unified(self._schema, named_schema(part.schema, self.grouping))
+        if not part.schema.equals(self._last):
+            # Types were told apart by name, so that a message names the column of the user.
+            self._schema = unified(self._schema, named_schema(part.schema, self.grouping))
+            self._last = part.schema
         self._fresh.append(part)
         self._fresh_rows += part.num_rows
         if self._fresh_rows >= self._chunk_rows:
@@ -107,7 +110,7 @@ class GroupFold:
         """Aggregate the rows that came, in chunks of exactly `chunk_rows`; the rest waits unless `whole`."""
         if not self._fresh:
             return
-        table, start = _together(self._fresh), 0
+        table, start = together(self._fresh, self.grouping), 0
         while table.num_rows - start >= self._chunk_rows or (whole and start < table.num_rows):
             chunk = table.slice(start, self._chunk_rows)
             self._wait(merge_partials(chunk, self.grouping))
@@ -125,7 +128,7 @@ class GroupFold:
 
     def _merge(self) -> None:
         if len(self._parts) > 1:
-            self._parts = [merge_partials(_together(self._parts), self.grouping)]
+            self._parts = [merge_partials(together(self._parts, self.grouping), self.grouping)]
         self._waiting = sum(each.num_rows for each in self._parts)
 
 
@@ -179,13 +182,3 @@ def _finished(partials: pa.Table, at: int, aggregate: Aggregate) -> Any:
     none = pc.equal(counts, pa.scalar(0))
     some = pc.if_else(none, pa.scalar(None, pa.int64()), counts)
     return pc.divide(column.cast(pa.float64(), safe=False), some.cast(pa.float64(), safe=False))
-
-
-def _together(parts: list[pa.Table]) -> pa.Table:
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        # Permissive: the keys of a batch without any value have no type yet.
-        return pa.concat_tables(parts, promote_options="permissive")
-    except pa.ArrowInvalid as error:
-        raise ArgumentError(f"integers among fractions: {error}") from error

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from treadle.domain.term_registry import TermRegistry
+    from treadle.domain.term_registry import TermRegistry
 
 
 @dataclass(frozen=True)
@@ -68,5 +69,5 @@ class ProcessResult:
     kept: Sequence[int] | None = None
 
 
-Transform = Callable[[pa.RecordBatch], ProcessResult]
+Transform: TypeAlias = "Callable[[pa.RecordBatch], ProcessResult]"
 """A pure function of a batch of rows."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from treadle.domain.result import ProcessResult, Reject
 from treadle.domain.row_function import failure_text, needed
 from treadle.domain.row_step import RowFunction, RowsOfStep, RowStep, Stepped, joined_rows
 from treadle.errors import MissingColumnError, RunError, StoppedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class _Batches:
         return Stepped(made, _origins(given, made, rows), given.rejects, given.counters.extra)
 
     def _checked(self, made: object, rows: pa.RecordBatch, rejected: int) -> RowsOfStep:
+        import pyarrow as pa  # here: see `row_step`
+
         if not isinstance(made, (pa.RecordBatch, list, tuple)):
             found = type(made).__name__
             raise RunError(f"{self.name} returned {found}, expected a RecordBatch or a ProcessResult")
@@ -109,6 +113,8 @@ class _Joined:
             self.parts.append(one.rows)
 
     def stepped(self, name: str) -> Stepped:
+        import pyarrow as pa  # here: see `row_step`
+
         try:
             rows = joined_rows(self.parts)
         except pa.ArrowException as error:

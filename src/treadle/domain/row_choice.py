@@ -6,10 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any, Literal
 
 from treadle.domain.row_step import (
     Computed,
@@ -24,6 +21,9 @@ from treadle.domain.row_step import (
 )
 from treadle.domain.row_text import as_texts, check_names, check_pattern
 from treadle.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Scalar = bool | int | float | str
 
@@ -61,6 +61,8 @@ class KeepIf:
     def _compute(self, values: Mapping[str, Values]) -> Computed:
         column = values[self.column]
         if self.matches is not None:
+            from pyarrow import compute as pc  # here: see `row_step`
+
             found = pc.match_substring_regex(as_texts(column), pattern=self.matches).fill_null(
                 fill_value=False
             )
@@ -147,7 +149,7 @@ class HashColumns:
 
     def step(self, function: RowFunction | None = None) -> RowStep:  # noqa: ARG002 - all steps are made alike
         """The step; it needs no function."""
-        return column_step(self.columns, self._compute, pa.string())
+        return column_step(self.columns, self._compute, "string")
 
     def _compute(self, values: Mapping[str, Values]) -> Computed:
         rows = zip(*(values[name] for name in self.columns), strict=True)

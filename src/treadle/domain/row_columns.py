@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from treadle.domain.row_step import Record, RowFunction, RowsOfStep, RowStep, Stepped
 from treadle.domain.row_text import check_names
 from treadle.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from treadle.domain.result import Reject
 from treadle.domain.row_step import Record, RowFunction, RowStep, Stepped, rows_at
 from treadle.errors import ArgumentError, StoppedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SHOWN = 300
 
@@ -60,14 +60,20 @@ def needed(function: RowFunction | None, entry: str) -> RowFunction:
     return function
 
 
-def result_of(function: RowFunction, argument: object) -> object:
-    """What the function returns, or a Failure. Raises MemoryError and StoppedError, no fault of a row."""
-    try:
-        return function(argument)
-    except (MemoryError, StoppedError):
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it raises, it is the row's and is told in the quarantine
-        return Failure(failure_text(error, function))
+def results_of(function: RowFunction, rows: Sequence[Record]) -> list[object]:
+    """What the function returns for each row, or a Failure.
+
+    Raises MemoryError and StoppedError, no fault of a row.
+    """
+    results: list[object] = []
+    for row in rows:
+        try:
+            results.append(function(dict(row)))
+        except (MemoryError, StoppedError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it raises, it is the row's and is told in the quarantine
+            results.append(Failure(failure_text(error, function)))
+    return results
 
 
 def failure_text(error: Exception, function: RowFunction) -> str:
@@ -88,15 +94,13 @@ class _Mapping:
     many: bool
 
     def __call__(self, rows: Sequence[Record]) -> Stepped:
+        results = results_of(self.function, rows)
+        if set(map(type, results)) <= {dict}:  # mostly; the rest is looked at more slowly
+            return Stepped(cast("list[Record]", results), range(len(rows)))
         made: list[Record] = []
         origins: list[int] = []
         rejects: list[Reject] = []
-        for at, row in enumerate(rows):
-            given = result_of(self.function, dict(row))
-            if type(given) is dict:  # mostly; the rest is looked at more slowly
-                made.append(given)
-                origins.append(at)
-                continue
+        for at, given in enumerate(results):
             several = self._several(given)
             if isinstance(several, Failure):
                 rejects.append(Reject(at, several.reason, "failed"))
@@ -135,14 +139,17 @@ class _Choosing:
         return Stepped(rows_at(rows, origins), origins, rejects)
 
     def _chosen(self, rows: Sequence[Record]) -> tuple[list[int], tuple[Reject, ...]]:
-        answers = [self._answer(row) for row in rows]
+        answers = results_of(self.function, rows)
+        if not set(map(type, answers)) <= {bool}:
+            answers = list(map(self._answer, answers))
         rejects = (
             Reject(at, each.reason, "failed") for at, each in enumerate(answers) if isinstance(each, Failure)
         )
         return [at for at, each in enumerate(answers) if each is True], tuple(rejects)
 
-    def _answer(self, row: Record) -> bool | Failure:
-        kept = result_of(self.function, dict(row))
+    def _answer(self, kept: object) -> bool | Failure:
+        import numpy as np  # here: few functions return one of its values
+
         if isinstance(kept, (bool, Failure)):
             return kept
         if isinstance(kept, np.bool_):

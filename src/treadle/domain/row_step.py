@@ -3,21 +3,25 @@
 A step says which row each of its rows was made of, by position among the rows it got, so that a chain can
 account for every row it was given. A step may have one of the two functions only: then whoever runs the chain
 turns the rows into the other form.
+
+The modules of row transforms load pyarrow where they meet rows: their options are read, and checked, without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from treadle.domain.result import Reject
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Record = Mapping[str, Any]
-RowsOfStep = pa.RecordBatch | Sequence[Record]
+RowsOfStep: TypeAlias = "pa.RecordBatch | Sequence[Record]"
 Values = Sequence[Any]
+Kind = Literal["string", "int64"]
 RowFunction = Callable[..., object]
 
 
@@ -63,7 +67,7 @@ class Computed:
 def column_step(
     columns: Sequence[str],
     compute: Callable[[Mapping[str, Values]], Computed],
-    kind: pa.DataType | None = None,
+    kind: Kind | None = None,
 ) -> RowStep:
     """A step that reads `columns` as Python values and adds, replaces, or keeps what `compute` says.
 
@@ -82,7 +86,7 @@ def column_step(
     def batches(rows: pa.RecordBatch) -> Stepped:
         computed = compute({name: rows.column(name).to_pylist() for name in columns})
         origins = _usable(computed, rows.num_rows)
-        kept = rows if len(origins) == rows.num_rows else rows.take(pa.array(origins, pa.int64()))
+        kept = rows if len(origins) == rows.num_rows else _taken(rows, origins)
         for name, values in computed.values.items():
             kept = _with_column(kept, name, [values[at] for at in origins], kind)
         return Stepped(kept, origins, _rejects(computed))
@@ -102,16 +106,16 @@ def texts(values: Mapping[str, Values]) -> dict[int, str]:
 
 def records_of(rows: RowsOfStep) -> Sequence[Record]:
     """The rows as Python records."""
-    return rows.to_pylist() if isinstance(rows, pa.RecordBatch) else rows
+    return rows if isinstance(rows, Sequence) else rows.to_pylist()
 
 
 def rows_at(rows: RowsOfStep, positions: Sequence[int]) -> RowsOfStep:
     """Some of the rows, in the same form; all of them, which cost nothing, when there are as many."""
     if len(positions) == len(rows):
         return rows
-    if isinstance(rows, pa.RecordBatch):
-        return rows.take(pa.array(positions, pa.int64()))
-    return [rows[at] for at in positions]
+    if isinstance(rows, Sequence):
+        return [rows[at] for at in positions]
+    return _taken(rows, positions)
 
 
 def joined_rows(parts: Sequence[RowsOfStep]) -> RowsOfStep:
@@ -119,11 +123,19 @@ def joined_rows(parts: Sequence[RowsOfStep]) -> RowsOfStep:
 
     Raises pa.ArrowException when a column has two types.
     """
-    batches = [each for each in parts if isinstance(each, pa.RecordBatch)]
+    batches = [each for each in parts if not isinstance(each, Sequence)]
     if len(batches) < len(parts) or not parts:
         return [row for each in parts for row in records_of(each)]
+    import pyarrow as pa  # here: see above
+
     table = pa.concat_tables(map(pa.table, batches), promote_options="default").combine_chunks()
     return table.to_batches()[0]
+
+
+def _taken(rows: pa.RecordBatch, positions: Sequence[int]) -> pa.RecordBatch:
+    import pyarrow as pa  # here: see above
+
+    return rows.take(pa.array(positions, pa.int64()))
 
 
 def _usable(computed: Computed, rows: int) -> list[int]:
@@ -135,10 +147,13 @@ def _rejects(computed: Computed) -> tuple[Reject, ...]:
     return tuple(Reject(at, computed.faults[at], "wrong-type") for at in sorted(computed.faults))
 
 
-def _with_column(rows: pa.RecordBatch, name: str, values: Values, kind: pa.DataType | None) -> pa.RecordBatch:
+def _with_column(rows: pa.RecordBatch, name: str, values: Values, kind: Kind | None) -> pa.RecordBatch:
+    import pyarrow as pa  # here: see above
+
+    made = None if kind is None else pa.type_for_alias(kind)
     at = rows.schema.get_field_index(name)
     if at < 0:
-        return rows.append_column(name, pa.array(values, kind))
+        return rows.append_column(name, pa.array(values, made))
     present = rows.schema.field(name).type
-    wide = kind == pa.string() and pa.types.is_large_string(present)
-    return rows.set_column(at, name, pa.array(values, present if wide else kind))
+    wide = kind == "string" and pa.types.is_large_string(present)
+    return rows.set_column(at, name, pa.array(values, present if wide else made))

@@ -6,14 +6,14 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Literal, get_args
 
 from treadle.domain.row_step import Computed, RowFunction, RowStep, Values, column_step, texts
 from treadle.domain.text import Normalization
 from treadle.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -41,7 +41,7 @@ class NormalizeRows:
 
     def step(self, function: RowFunction | None = None) -> RowStep:  # noqa: ARG002 - all steps are made alike
         """The step; it needs no function."""
-        return column_step(self.columns, self._compute, pa.string())
+        return column_step(self.columns, self._compute, "string")
 
     def _compute(self, values: Mapping[str, Values]) -> Computed:
         made = {
@@ -75,6 +75,9 @@ class ReplaceRows:
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
+        import pyarrow as pa  # here: only patterns need it
+        from pyarrow import compute as pc
+
         try:
             pc.replace_substring_regex(pa.array([""]), pattern=self.pattern, replacement=self.by)
         except pa.ArrowInvalid as error:
@@ -82,9 +85,11 @@ class ReplaceRows:
 
     def step(self, function: RowFunction | None = None) -> RowStep:  # noqa: ARG002 - all steps are made alike
         """The step; it needs no function."""
-        return column_step([self.column], self._compute, pa.string())
+        return column_step([self.column], self._compute, "string")
 
     def _compute(self, values: Mapping[str, Values]) -> Computed:
+        from pyarrow import compute as pc  # here: as above
+
         replaced = pc.replace_substring_regex(
             as_texts(values[self.column]), pattern=self.pattern, replacement=self.by
         )
@@ -100,7 +105,7 @@ class CountWords:
 
     def step(self, function: RowFunction | None = None) -> RowStep:  # noqa: ARG002 - all steps are made alike
         """The step; it needs no function."""
-        return column_step([self.column], self._compute, pa.int64())
+        return column_step([self.column], self._compute, "int64")
 
     def _compute(self, values: Mapping[str, Values]) -> Computed:
         counts = [len(each.split()) if isinstance(each, str) else None for each in values[self.column]]
@@ -139,6 +144,9 @@ class LengthFilter:
 
 def check_pattern(pattern: str, option: str = "pattern") -> None:
     """Raises ArgumentError when RE2 does not take the pattern."""
+    import pyarrow as pa  # here: only patterns need it
+    from pyarrow import compute as pc
+
     try:
         pc.match_substring_regex(pa.array([""]), pattern=pattern)
     except pa.ArrowInvalid as error:
@@ -153,4 +161,6 @@ def check_names(option: str, names: Sequence[str]) -> None:
 
 def as_texts(values: Values) -> pa.StringArray:
     """The strings of a column; all else is null."""
+    import pyarrow as pa  # here: see `row_step`
+
     return pa.array([each if isinstance(each, str) else None for each in values], pa.string())

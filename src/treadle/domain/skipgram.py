@@ -12,43 +12,18 @@ One call trains one pass over one group; `training_passes` is the order of group
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from treadle.domain.skipgram_batches import Ids, Noise, batches, thinned
+from treadle.domain.skipgram_options import SkipGramOptions
 from treadle.domain.skipgram_step import SkipGramWeights, batch_step
-from treadle.errors import ArgumentError
 
 _BLOCK_NEGATIVES = 32
 _LEAST_RATE = 1e-3
 _LOSS_EVERY = 16
-
-
-@dataclass(frozen=True)
-class SkipGramOptions:
-    """How to train.
-
-    `window`: the reach of each position is drawn from 1 to window. `subsample`: the frequency above which
-    occurrences are thinned out. `batch_pairs`: about how many pairs share one update. `learning_rate` falls
-    linearly to almost nothing.
-    """
-
-    dimensions: int = 96
-    window: int = 10
-    negatives: int = 8
-    epochs: int = 5
-    learning_rate: float = 0.05
-    subsample: float = 3e-4
-    batch_pairs: int = 8192
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not (value > 0 or (value == 0 and field.name == "subsample")):
-                raise ArgumentError(f"{field.name} must be above 0, got {value}")
 
 
 class GroupReport(NamedTuple):

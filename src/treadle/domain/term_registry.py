@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Group = int | str | None
 Counts = defaultdict[Group, Counter[str]]
@@ -35,6 +37,8 @@ class TermRegistry:
         self.documents[group].update(dict.fromkeys(terms, 1))
 
     def __add__(self, other: TermRegistry) -> TermRegistry:
+        import pyarrow as pa  # here: see `transforms`
+
         # The groups of the rows so far may all have been null, which have no type yet.
         unknown = self.group_type is None or pa.types.is_null(self.group_type)
         total = TermRegistry(
@@ -53,6 +57,8 @@ class TermRegistry:
 
     def to_table(self) -> pa.Table:
         """Columns term: string, [group], count: int64, documents: int64; sorted by term, then group."""
+        import pyarrow as pa  # here: see `transforms`
+
         rows = sorted(
             (term, group, count) for group, counted in self.counts.items() for term, count in counted.items()
         )

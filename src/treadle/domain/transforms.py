@@ -3,26 +3,25 @@
 A transform is a frozen record of options; `bind` gives it the tables it needs beside the rows and returns the
 function of a batch. No row is dropped in silence: what cannot be used is rejected with a reason, what is
 empty is counted as filtered.
+
+What works on rows is loaded where rows are met: the options are read, and checked, without any table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
-from treadle.domain.columns import token_lists, vector_column
-from treadle.domain.result import Counters, ProcessResult, Reject, Transform
+from treadle.domain.result import ProcessResult, Reject, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.domain.text import Normalization, tokenize
-from treadle.domain.word_weights import PassageBasis, passage_basis
-from treadle.errors import ArgumentError, MissingColumnError
+from treadle.domain.transform_rows import check_columns, kept_rows, row_counters
+from treadle.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
@@ -62,6 +61,8 @@ class TokenizeTransform:
             MissingColumnError: a column is missing.
             ArgumentError: a column cannot be grouped by.
         """
+        import pyarrow as pa  # here: see above
+
         self._check(batch)
         groups = batch[self.group_by].to_pylist() if self.group_by else [None] * batch.num_rows
         registry = TermRegistry(batch[self.group_by].type if self.group_by else None)
@@ -77,13 +78,14 @@ class TokenizeTransform:
                 chosen.append(index)
                 lists.append(tokens)
                 registry.add(tokens, group)
-        rows = _rows(batch, self.keep, chosen, "tokens", pa.array(lists, pa.list_(pa.string())))
-        return ProcessResult(
-            {"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), registry, kept=chosen
-        )
+        rows = kept_rows(batch, self.keep, chosen, "tokens", pa.array(lists, pa.list_(pa.string())))
+        counters = row_counters(batch, chosen, rejects)
+        return ProcessResult({"rows": rows}, tuple(rejects), counters, registry, kept=chosen)
 
     def _check(self, batch: pa.RecordBatch) -> None:
-        _check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
+        import pyarrow as pa  # here: see above
+
+        check_columns(batch, (self.text_column, *self.keep, *([self.group_by] if self.group_by else [])))
         if self.group_by and pa.types.is_nested(kind := batch.schema.field(self.group_by).type):
             raise ArgumentError(
                 f"column {self.group_by!r} is {kind}, expected integers or strings to group by"
@@ -127,72 +129,25 @@ class EmbedTransform:
 
         Raises ArgumentError when "vectors" is missing, MissingColumnError when one of its columns is.
         """
+        # Here: see above.
+        from treadle.domain.bound_embed import BoundEmbed
+        from treadle.domain.word_weights import passage_basis
+
         if "vectors" not in side:
             raise ArgumentError(f"EmbedTransform needs the side input 'vectors', got {sorted(side)}")
         vectors = side["vectors"]
-        _check_columns(vectors, ("term", "count", "vector"))
+        check_columns(vectors, ("term", "count", "vector"))
         basis = passage_basis(
             vectors,
             smoothing=self.smoothing,
             components=self.components,
             drop_stopwords=self.drop_stopwords,
         )
-        return _BoundEmbed(self, basis)
-
-
-@dataclass(frozen=True)
-class _BoundEmbed:
-    options: EmbedTransform
-    basis: PassageBasis
-
-    def __call__(self, batch: pa.RecordBatch) -> ProcessResult:
-        options = self.options
-        _check_columns(batch, (options.tokens_column, *options.keep))
-        tokens = token_lists(batch, options.tokens_column)
-        rejects = [
-            Reject(index, f"{options.tokens_column} is null")
-            for index in np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False)).tolist()
-        ]
-        chosen, means = self._means(tokens)
-        rows = _rows(batch, options.keep, chosen, "vector", vector_column(means))
-        return ProcessResult({"rows": rows}, tuple(rejects), _counters(batch, chosen, rejects), kept=chosen)
-
-    def _means(self, tokens: pa.Array[Any]) -> tuple[list[int], NDArray[np.float32]]:
-        """Rows with a known word, and their normalised sums of weighted vectors."""
-        vectors = self.basis.vectors
-        owners = pc.list_parent_indices(tokens).to_numpy()
-        found = pc.index_in(pc.list_flatten(tokens), value_set=self.basis.terms)
-        known = found.is_valid().to_numpy(zero_copy_only=False)
-        owners = owners[known]
-        if not len(owners):
-            return [], np.empty((0, vectors.shape[1]), np.float32)
-        starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        sums = np.add.reduceat(vectors[found.drop_null().to_numpy()], starts, axis=0, dtype=np.float32)
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        usable = lengths[:, 0] > 0
-        return owners[starts][usable].tolist(), sums[usable] / lengths[usable]
+        return BoundEmbed(self, basis)
 
 
 def _not_a_string(column: str, value: object) -> str:
     return f"{column} is " + ("null" if value is None else f"{type(value).__name__}, expected a string")
-
-
-def _rows(
-    batch: pa.RecordBatch, keep: Sequence[str], chosen: Sequence[int], name: str, values: pa.Array[Any]
-) -> pa.RecordBatch:
-    kept = batch.select(list(keep)).take(pa.array(chosen, pa.int64()))
-    return pa.RecordBatch.from_arrays([*kept.columns, values], names=[*keep, name])
-
-
-def _counters(batch: pa.RecordBatch, chosen: Sequence[int], rejects: Sequence[Reject]) -> Counters:
-    out, rejected = len(chosen), len(rejects)
-    return Counters(batch.num_rows, out, batch.num_rows - out - rejected, rejected)
-
-
-def _check_columns(rows: pa.RecordBatch | pa.Table, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in rows.schema.names:
-            raise MissingColumnError(name, rows.schema.names)
 
 
 def _check_keep(keep: Sequence[str], made: str) -> None:

@@ -28,7 +28,7 @@ class _Line(NamedTuple):
     origin: str
 
 
-def explain(document: Document, params: Params, given: Iterable[str], manifest: Manifest) -> str:
+def explain_manifest(document: Document, params: Params, given: Iterable[str], manifest: Manifest) -> str:
     """The text; `given` are the names of the params that the caller gave, the others have their defaults."""
     lines = list(_Explaining(document, params, frozenset(given)).lines(manifest))
     width = min(max(len(line.text) for line in lines), _WIDEST)

@@ -29,7 +29,8 @@ ColumnType = Literal["bool", "int64", "float64", "string"]
 class StrictSection(BaseModel):
     """A mapping of known keys, whose values are of the named types and are not converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    # Built when something is first validated: a worker gets its manifest as it is, and validates nothing.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     taken_before: ClassVar[tuple[str, ...]] = ()  # keys that may be written but are used up before validation
 
@@ -177,16 +178,10 @@ class ParallelismSection(StrictSection):
     queue_depth: Count = 8
 
 
-class EverySection(StrictSection):
-    """How often."""
-
-    units: Count = 1
-
-
 class CheckpointSection(StrictSection):
-    """Finished units are kept, so that a run that was killed goes on where it was."""
+    """Each finished unit is kept, so that a run that was killed goes on where it was."""
 
-    every: EverySection = EverySection()
+    path: Text | None = None
 
 
 class ErrorsSection(StrictSection):

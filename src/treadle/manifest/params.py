@@ -18,6 +18,8 @@ from treadle.manifest.places import PlainValue, Section, Trail, nearest_entry
 from treadle.manifest.problems import Problems, brief, describe, listing
 from treadle.manifest.scalars import read_word
 
+_NONE_GIVEN = "none; give one, or declare a default"
+
 
 @dataclass(frozen=True)
 class Params:
@@ -70,12 +72,13 @@ def _resolve_one(
     place = nearest_entry(tree, ("params", name)).key
     if name not in overlay:
         if section.required:
-            problems.add(place, ("params", name), f"a value ({section.type}, required)", "nothing given")
+            problems.add(place, ("params", name), f"a value ({section.type}, required)", _NONE_GIVEN)
             return None
         return (section.default,)
     value = _read(section, overlay[name], given=True)
     if isinstance(value, _Refusal):
-        problems.add(place, ("params", name), value.expected, f"{brief(overlay[name])} given")
+        found = f"the given value {brief(overlay[name])}; give another"
+        problems.add(place, ("params", name), value.expected, found)
         return None
     return (value,)
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from treadle.domain.result import Counters, Reject
 from treadle.errors import AccountError, RunError
 from treadle.processing.rejections import REASONS_SHOWN, Rejections, rejected_rows
-from treadle.processing.started import StartedRun
-from treadle.storage import RowBatch, Session, WorkUnit
+from treadle.storage import RowBatch, WorkUnit
 from treadle.telemetry import UnitDone, UnitReport
+
+if TYPE_CHECKING:
+    from treadle.processing.started import StartedRun
+    from treadle.storage.session import Session
 
 ROW_COUNTS = ("rows_in", "rows_out", "filtered", "rejected")
 
@@ -199,7 +203,7 @@ def batch_counters(
 def _check_sum(batch: RowBatch, out: int, filtered: int, rejects: Sequence[Reject]) -> None:
     rows = batch.num_rows
     indices = {each.index for each in rejects}
-    if len(indices) < len(rejects) or not indices <= set(range(rows)):
+    if len(indices) < len(rejects) or not all(index in range(rows) for index in indices):
         listed = ", ".join(str(each.index) for each in rejects)
         raise AccountError(
             f"{place_of(batch)}: rejects must be distinct rows from 0 to {rows - 1}, got {listed}"

@@ -27,9 +27,10 @@ def write_account(run: StartedRun, account: Account, total: Counters) -> None:
     try:
         write_atomically(run.plan.account, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
+        to_do = "into another place, or do without it" if run.plan.checkpoint is None else "to end this one"
         raise RunError(
             f"step {run.ctx.step_id}: its outputs are complete, but the account {run.plan.account} cannot be "
-            f"written: {error}; make room there and run again into another place, or do without it"
+            f"written: {error}; make room there and run again {to_do}"
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -34,6 +34,17 @@ def check_datasets(
     ]
     if problems:
         raise ManifestError(problems)
+
+
+def check_input_columns(manifest: Manifest, name: str, columns: Sequence[str]) -> None:
+    """Raises ManifestError when the input declares its columns, but not all that are needed."""
+    declared = manifest.inputs[name].columns
+    for column in columns:
+        if declared is not None and column not in declared:
+            expected = f"the column {column!r} among them, which {manifest.run.type} needs"
+            found = ", ".join(declared)
+            problem = manifest.problem(f"inputs.{name}.columns", expected, found, nearest(column, declared))
+            raise ManifestError([problem])
 
 
 def check_in_process(manifest: Manifest) -> None:

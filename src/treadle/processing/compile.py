@@ -9,16 +9,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from treadle.errors import ArgumentError, ManifestError, Problem, UnknownNameError, nearest
+from treadle.errors import ArgumentError, ManifestError, Problem, nearest
 from treadle.manifest import Manifest
 from treadle.processing.context import RunContext
 from treadle.storage import Dataset, OutputSpec
-from treadle.storage.formats.backends import (
-    check_options,
-    known_formats,
-    read_backend_for,
-    write_backend_for,
-)
+from treadle.storage.formats.backends import check_options, known_formats
 
 
 @dataclass(frozen=True)
@@ -46,8 +41,9 @@ def compile_step_manifest(manifest: Manifest, ctx: RunContext) -> StoragePlan:
     the trace from `ctx.output_root`.
 
     Raises:
-        ManifestError: an unknown format; a place that the workers cannot reach; the log or the trace is not a
-            local file, or would be written into what the run reads or writes. All problems at once.
+        ManifestError: an unknown format; a place that the workers cannot reach; the checkpoint is not on this
+            machine; the log or the trace is not a local file, or would be written into what the run reads or
+            writes. All problems at once.
     """
     root = ctx.output_root
     plan = StoragePlan(
@@ -56,7 +52,7 @@ def compile_step_manifest(manifest: Manifest, ctx: RunContext) -> StoragePlan:
         quarantine_path(ctx) if manifest.errors.on_bad_row == "quarantine" else None,
         log=_below(root, manifest.metrics.log),
         trace=_below(root, manifest.metrics.trace),
-        checkpoint=checkpoint_path(ctx) if manifest.checkpoint is not None else None,
+        checkpoint=None if manifest.checkpoint is None else checkpoint_path(ctx, manifest.checkpoint.path),
         account=account_path(ctx),
     )
     problems = [
@@ -64,6 +60,7 @@ def compile_step_manifest(manifest: Manifest, ctx: RunContext) -> StoragePlan:
         *_wrong_options(manifest),
         *_unreachable(manifest, plan),
         *_misplaced(manifest, plan),
+        *_far_checkpoint(manifest, plan),
     ]
     if problems:
         raise ManifestError(problems)
@@ -80,9 +77,10 @@ def account_path(ctx: RunContext) -> str:
     return below(ctx.output_root, f"{safe_name(ctx.step_id)}.account.json")
 
 
-def checkpoint_path(ctx: RunContext) -> str:
-    """The hidden folder where finished units are kept until the run has committed."""
-    return below(ctx.output_root, f".{safe_name(ctx.step_id)}.checkpoint")
+def checkpoint_path(ctx: RunContext, folder: str | None = None) -> str:
+    """The hidden folder where finished units are kept until the run has committed; in `folder`, if given."""
+    root = ctx.output_root if folder is None else below(ctx.output_root, folder)
+    return below(root, f".{safe_name(ctx.step_id)}.checkpoint")
 
 
 def scratch_specs(names: tuple[str, ...], ctx: RunContext) -> Mapping[str, OutputSpec]:
@@ -139,21 +137,14 @@ def _outputs(manifest: Manifest, root: str) -> dict[str, OutputSpec]:
 
 
 def _unknown_formats(manifest: Manifest) -> Iterator[Problem]:
-    places = [
-        (f"inputs.{name}.backend", each.backend, read_backend_for) for name, each in manifest.inputs.items()
-    ]
-    for field, backend, find in [
-        *places,
-        *(
-            (f"outputs.{name}.backend", each.backend, write_backend_for)
-            for name, each in manifest.outputs.items()
-        ),
-    ]:
-        try:
-            find(backend)
-        except UnknownNameError as error:
-            expected = f"one of {', '.join(error.known)}"
-            yield manifest.problem(field, expected, repr(backend), nearest(backend, error.known))
+    read, written = known_formats(), known_formats(writing=True)
+    for field, backend, known in (
+        *((f"inputs.{name}.backend", each.backend, read) for name, each in manifest.inputs.items()),
+        *((f"outputs.{name}.backend", each.backend, written) for name, each in manifest.outputs.items()),
+    ):
+        if backend not in known:
+            expected = f"one of {', '.join(known)}"
+            yield manifest.problem(field, expected, repr(backend), nearest(backend, known))
 
 
 def _wrong_options(manifest: Manifest) -> Iterator[Problem]:
@@ -195,6 +186,13 @@ def _misplaced(manifest: Manifest, plan: StoragePlan) -> Iterator[Problem]:
         if path is not None and (clash := _clash(plan, path)) is not None:
             expected = "a local file apart from the inputs, the outputs and the quarantine"
             yield manifest.problem(field, expected, f"{written!r} at {clash}")
+
+
+def _far_checkpoint(manifest: Manifest, plan: StoragePlan) -> Iterator[Problem]:
+    """A checkpoint that is not on this machine, where a run has to lock it."""
+    if "://" in (plan.checkpoint or "").removeprefix("file://"):
+        expected = "a folder of this machine, as an absolute path, where the output folder of the run is not"
+        yield manifest.problem("checkpoint.path", expected, repr(plan.checkpoint))
 
 
 def _clash(plan: StoragePlan, path: str) -> str | None:

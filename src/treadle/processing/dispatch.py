@@ -30,18 +30,17 @@ from treadle.manifest import Manifest, read_manifest
 from treadle.processing.account import Account, UnitCount
 from treadle.processing.account_file import write_account
 from treadle.processing.choice import Entry, Pattern, choose
-from treadle.processing.compile import StoragePlan, compile_step_manifest, scratch_specs
+from treadle.processing.compile import compile_step_manifest, scratch_specs
 from treadle.processing.context import RunContext
 from treadle.processing.ending import Ending
-from treadle.processing.fingerprint import fingerprint
 from treadle.processing.job import Job, RunOutcome
+from treadle.processing.outlook import checkpoint_of
 from treadle.processing.plugins import load_plugins
 from treadle.processing.prometheus import prometheus_of
 from treadle.processing.runners import check_manifest
 from treadle.processing.started import StartedRun
-from treadle.processing.transforms import transform_code
 from treadle.processing.workplace import Workplace
-from treadle.storage import Checkpoint, OutputManifest, Session
+from treadle.storage import OutputManifest, Session
 from treadle.telemetry import (
     RunMetrics,
     RunStarted,
@@ -159,16 +158,8 @@ def _session(run: StartedRun, pattern: Pattern) -> Session:
         plan.outputs,
         scratch=scratch_specs(pattern.scratch, run.ctx),
         quarantine=plan.quarantine,
-        checkpoint=_checkpoint(run, plan, pattern),
+        checkpoint=checkpoint_of(run.manifest, run.ctx, plan, pattern),
     )
-
-
-def _checkpoint(run: StartedRun, plan: StoragePlan, pattern: Pattern) -> Checkpoint | None:
-    section = run.manifest.checkpoint
-    if plan.checkpoint is None or section is None:
-        return None
-    identity = fingerprint(run.manifest, run.ctx, [pattern.runner, *transform_code(run.manifest)])
-    return Checkpoint(plan.checkpoint, identity)
 
 
 def _entry(run: StartedRun, entry: Entry) -> _Done:

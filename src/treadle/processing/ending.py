@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from treadle.domain.result import Counters
 from treadle.errors import StoppedError
+from treadle.fray.termination import Terminated
 from treadle.processing.account import named_counts
 from treadle.telemetry import Outcome, RunEnded
 
@@ -36,7 +37,7 @@ class Ending:
             yield
             self.outcome = "finished"
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | StoppedError):
+            if isinstance(error, KeyboardInterrupt | Terminated | StoppedError):
                 self.outcome = "cancelled"
             self.error = f"{type(error).__name__}: {error}"
             raise

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from treadle.domain.grouping import Grouping, unified
+from treadle.domain.foldable import foldable
+from treadle.domain.group_types import unified
+from treadle.domain.grouping import Grouping
 from treadle.domain.key_hash import Hashes, key_hashes
-from treadle.domain.partials import named_schema
+from treadle.domain.partials import named_schema, under
 from treadle.domain.reduce import GroupFold
-from treadle.errors import ArgumentError, ManifestError, RunError, nearest
-from treadle.manifest import Manifest
-from treadle.processing.job import Job
+from treadle.domain.result import Reject
+from treadle.errors import ArgumentError, RunError
 from treadle.processing.placing import run_errors_at
 from treadle.processing.shuffle import HASH, Spill, SpillWriter, bucket_units, read_bucket, spills_of
 from treadle.processing.streams import units_of
 from treadle.processing.unit_run import UnitRun
 from treadle.processing.units import run_units
 from treadle.storage import Dataset, RowBatch, UnitRecord
+from treadle.storage.formats.backends import read_backend_for
+
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 _CHUNK_ROWS = 65_536
 _SAMPLE_ROWS = 65_536
@@ -42,11 +48,16 @@ class Partials:
     path: str
 
     def bucket(self, at: int, buckets: int) -> GroupFold:
-        """The merged groups of one bucket. Raises ArgumentError when a sum does not fit."""
+        """The merged groups of one bucket.
+
+        Raises ArgumentError when a sum does not fit, RunError when a file goes with no others.
+        """
         fold = GroupFold(self.grouping)
         for spill in self.spills:
             for table in read_bucket(spill, self.memory_rows, at, buckets):
-                fold.add_partials(table.cast(self.schema))
+                with run_errors_at(spill.source):
+                    table = under(table, self.schema, self.grouping)
+                fold.add_partials(table)
         return fold
 
     def choose_buckets(self) -> int:
@@ -64,13 +75,14 @@ class Partials:
 
 
 def fold_units(job: Job, name: str, grouping: Grouping, memory_rows: int) -> Partials:
-    """The first phase: the partials of each unit of the input `name`. Every row read counts as out.
+    """The first phase: the partials of each unit of the input `name`. Every good row counts as out.
 
     Raises:
-        RunError: a column is missing or of a wrong kind, a sum does not fit, or too many bad rows.
+        RunError: a column is missing or of another kind than in the units before, a sum does not fit, or too
+            many bad rows.
     """
     units = units_of(job, name)
-    dataset = narrowed(job.plan.inputs[name], grouping.columns)
+    dataset = _narrowed(job.plan.inputs[name], grouping)
     records = run_units(job, "fold", dataset, units, FoldUnit(grouping, memory_rows))
     schema = _schema_of(records, grouping)
     return Partials(grouping, memory_rows, spills_of(records, "partials"), schema, dataset.path)
@@ -87,20 +99,11 @@ def merge_buckets(job: Job, partials: Partials, buckets: int, output: str) -> tu
     return run_units(job, "merge", None, units, work, counted=False)
 
 
-def check_input_columns(manifest: Manifest, name: str, columns: Sequence[str]) -> None:
-    """Raises ManifestError when the input declares its columns, but not all that are needed."""
-    declared = manifest.inputs[name].columns
-    for column in columns:
-        if declared is not None and column not in declared:
-            expected = f"the column {column!r} among them, which {manifest.run.type} needs"
-            found = ", ".join(declared)
-            problem = manifest.problem(f"inputs.{name}.columns", expected, found, nearest(column, declared))
-            raise ManifestError([problem])
-
-
-def narrowed(dataset: Dataset, columns: Sequence[str]) -> Dataset:
-    """The dataset with these columns only: what is not needed is not read."""
-    return replace(dataset, columns=tuple(columns))
+def _narrowed(dataset: Dataset, grouping: Grouping) -> Dataset:
+    """The dataset with the columns of the grouping only, under its types: what is not needed is not read."""
+    # A database casts by rounding, and its columns have types anyway.
+    types = {} if read_backend_for(dataset.backend).list_units else grouping.types
+    return replace(dataset, columns=grouping.columns, types={**types, **dataset.types})
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,11 @@ class FoldUnit:
         fold = GroupFold(self.grouping, min(_CHUNK_ROWS, self.memory_rows))
         writer = SpillWriter(run, "partials", self.memory_rows)
 
-        def write(folded: tuple[RowBatch, pa.Table | None]) -> None:
-            batch, full = folded
-            run.settle(batch, out=batch.num_rows)
-            if full is not None:
-                writer.spill(full, _hashes(full))
+        def write(folded: _Folded) -> None:
+            rejects = folded.rejects
+            run.settle(folded.batch, out=folded.batch.num_rows - len(rejects), rejects=rejects)
+            if folded.full is not None:
+                writer.spill(folded.full, _hashes(folded.full))
 
         run.three_stages(lambda batch: self._add(fold, batch), write)
         with run_errors_at(run.unit.source), run.timed("process"):
@@ -127,12 +130,20 @@ class FoldUnit:
         if table.num_rows:
             writer.finish(table, _hashes(table))
 
-    def _add(self, fold: GroupFold, batch: RowBatch) -> tuple[RowBatch, pa.Table | None]:
-        """The batch, and the partials when they are too many to be kept."""
-        fold.add(batch.rows)
+    def _add(self, fold: GroupFold, batch: RowBatch) -> _Folded:
+        rows, rejects = foldable(batch.rows, self.grouping)
+        fold.add(rows)
         if fold.held <= self.memory_rows or fold.partials().num_rows <= self.memory_rows // 2:
-            return batch, None
-        return batch, fold.take()
+            return _Folded(batch, rejects, None)
+        return _Folded(batch, rejects, fold.take())
+
+
+class _Folded(NamedTuple):
+    """A batch, what of it was refused, and the partials when they are too many to be kept."""
+
+    batch: RowBatch
+    rejects: tuple[Reject, ...]
+    full: pa.Table | None
 
 
 @dataclass(frozen=True)

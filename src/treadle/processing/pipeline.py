@@ -2,8 +2,9 @@
 
     reader thread --queue--> processor thread --queue--> writer (the caller's thread)
 
-Each queue holds at most `depth` items, so memory does not grow with the input. An error in any stage
-wakes the other two, and the first error is the one raised. When `run_three_stages` returns or raises,
+Each queue holds at most `depth` items, and nothing is added while what was read and is not yet written weighs
+`MOST_BYTES`, so memory does not grow with the input. An error in any stage wakes the other two, and the first
+error is the one raised. When `run_three_stages` returns or raises,
 no thread of it is left.
 
 All three stages wait on one condition: a stage that waits for an item, for room, or for an error is
@@ -33,6 +34,9 @@ Timed = Callable[[str], AbstractContextManager[object]]
 Depths = Callable[[str, int], object]
 """Called with "process" or "write" and how many items wait for that stage."""
 
+MOST_BYTES: Final = 4 * 2**20
+"""The reader waits while so much is on its way: a few batches keep all stages busy, more only take memory."""
+
 
 def run_three_stages(
     read: Callable[[], Iterator[A]],
@@ -42,13 +46,14 @@ def run_three_stages(
     depth: int,
     timed: Timed = nullcontext,
     depths: Depths | None = None,
+    weigh: Callable[[A], int] | None = None,
 ) -> None:
     """Give every item of `read()` to `process`, and what comes back to `write`, in the order of reading.
 
     `read` and `process` run in threads of their own, under the context variables of the caller; `write` runs
     in the caller's thread. At most `2 * depth + 3` items exist at a time. Time spent waiting for another
     stage is not part of a stage's time. `depths` is told how many items wait for "process" and for "write"
-    each time that one is put there.
+    each time that one is put there. `weigh` tells the bytes of an item: see `MOST_BYTES`.
 
     Raises:
         ArgumentError: `depth` below 1.
@@ -59,18 +64,24 @@ def run_three_stages(
     belt = _Belt()
     raw: _Queue[A] = _Queue(belt, depth, _told(depths, "process"))
     results: _Queue[B] = _Queue(belt, depth, _told(depths, "write"))
+    load = _Load(belt)
 
+    # What a stage has handed on it lets go of at once (`del`), or it would be kept while the stage waits.
     def reader() -> None:
         with belt.stage(), raw.filling(), closing_iterator(read()) as items:
             for item in timed_items(items, timed, "read"):
+                load.add(weigh(item) if weigh is not None else 0)
                 raw.put(item)
+                del item
 
     def processor() -> None:
         with belt.stage(), results.filling():
             for item in raw:
                 with timed("process"):
                     result = process(item)
+                del item
                 results.put(result)
+                del result
 
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="treadle-stage") as pool, belt.stage():
         pool.submit(carry(reader))
@@ -78,6 +89,8 @@ def run_three_stages(
         for result in results:
             with timed("write"):
                 write(result)
+            del result
+            load.drop()
     if belt.error is not None:
         raise belt.error
 
@@ -91,6 +104,7 @@ def timed_items(items: Iterator[A], timed: Timed, stage: str) -> Iterator[A]:
             except StopIteration:
                 return
         yield item
+        del item
 
 
 def closing_iterator(items: Iterator[A]) -> AbstractContextManager[Iterator[A]]:
@@ -128,6 +142,28 @@ class _Belt:
         self.moved.wait_for(lambda: self.error is not None or ready())
         if self.error is not None:
             raise _Stopped
+
+
+class _Load:
+    """What the items weigh that are on their way, from the reader to the end of the writer, in order."""
+
+    def __init__(self, belt: _Belt) -> None:
+        self._belt = belt
+        self._weights: deque[int] = deque()
+        self._sum = 0
+
+    def add(self, weight: int) -> None:
+        """Wait until there is room."""
+        with self._belt.moved:
+            self._belt.wait_for(lambda: self._sum < MOST_BYTES)
+            self._weights.append(weight)
+            self._sum += weight
+
+    def drop(self) -> None:
+        """The first of them has been written."""
+        with self._belt.moved:
+            self._sum -= self._weights.popleft()
+            self._belt.moved.notify_all()
 
 
 class _Queue(Generic[A]):

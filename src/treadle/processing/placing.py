@@ -10,7 +10,7 @@ import pyarrow as pa
 from treadle.errors import ArgumentError, RunError
 from treadle.kernel.unwind import add_note
 from treadle.processing.account import place_of
-from treadle.storage import RowBatch
+from treadle.storage import RowBatch, WorkUnit
 
 
 @contextmanager
@@ -36,3 +36,9 @@ def errors_placed_in(batch: RowBatch) -> Iterator[None]:
     except Exception as error:
         add_note(error, f"while working on {place_of(batch)}")
         raise
+
+
+def name_of(unit: WorkUnit) -> str:
+    """The id of a unit, its file and its part: what messages call it on every backend."""
+    part = "" if unit.part is None else f", part {unit.part[0]} to {unit.part[1]}"
+    return f"{unit.id} ({unit.source or 'no file'}{part})"

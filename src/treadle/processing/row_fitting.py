@@ -17,6 +17,7 @@ import pyarrow as pa
 from treadle.domain.result import Reject
 from treadle.domain.row_step import Record, RowsOfStep
 from treadle.storage.columns import Columns
+from treadle.storage.grid import Cells, Grid, grid_of
 
 _OF_JSON = {str, int, float, bool}
 _PLAIN = {*_OF_JSON, type(None)}
@@ -43,40 +44,37 @@ class Fitting:
 
     def fit(self, records: Sequence[Record], *, as_batch: bool) -> Fitted:
         """The records that fit, as records or as a batch; with a column of other values always as a batch."""
+        grid = grid_of(records)
+        if not self._others and _is_plain(grid, finite=self.finite):  # as it is mostly
+            return self._fitted(records, {}, as_batch=as_batch, grid=grid)
         faults: dict[int, Reject] = {}
-        rows = self._cleaned(records, faults)
-        positions = [at for at in range(len(rows)) if at not in faults]
+        return self._fitted(self._cleaned(records, faults), faults, as_batch=as_batch)
+
+    def _fitted(
+        self, rows: Sequence[Record], faults: dict[int, Reject], *, as_batch: bool, grid: Grid | None = None
+    ) -> Fitted:
+        """The rows but for the `faults` and those that do not fit; `grid`: that of the rows, if known."""
+        positions: Sequence[int] = (
+            [at for at in range(len(rows)) if at not in faults] if faults else range(len(rows))
+        )
         kept = [rows[at] for at in positions] if faults else rows
-        checked = self._columns.check(self._without_others(kept))
+        checked = self._columns.check(self._without_others(kept), grid)
         for each in checked.misfits:
             at = positions[each.index]
             faults[at] = Reject(at, each.reason, each.kind)
-        positions = [at for at in positions if at not in faults]
+        if checked.misfits:
+            positions = [at for at in positions if at not in faults]
         kept = [rows[at] for at in positions] if faults else rows
         made = self._batch(checked.records, kept) if as_batch or self._others else checked.records
         return Fitted(made, positions, [faults[at] for at in sorted(faults)])
 
     def _cleaned(self, records: Sequence[Record], faults: dict[int, Reject]) -> Sequence[Record]:
         """The records with values that Arrow knows; the `faults` are those that have others."""
-        if not self._others and self._is_plain(records):
-            return records
         rows = [self._row(at, record, faults) for at, record in enumerate(records)]
         self._keep_order(rows)
         self._find_others(rows, faults)
         self._check_others(rows, faults)
         return rows
-
-    def _is_plain(self, records: Sequence[Record]) -> bool:
-        """Whether there are but scalars of JSON in all of the rows; seen at once, since it is so mostly."""
-        values = [value for record in records for value in record.values()]
-        kinds = set(map(type, values))
-        names = set[object]().union(*records)
-        if not (kinds <= _PLAIN and all(isinstance(name, str) for name in names)):
-            return False
-        if int in kinds and not all(value in _INTEGERS for value in values if type(value) is int):
-            return False
-        finite = not (self.finite and float in kinds)
-        return finite or all(math.isfinite(value) for value in values if type(value) is float)
 
     def _keep_order(self, rows: Sequence[Record]) -> None:
         self._order |= dict.fromkeys(self._columns.schema.names)
@@ -137,9 +135,9 @@ class Fitting:
                     found = f"expected {kind}, found {type(row[name]).__name__}"
                     faults[at] = Reject(at, f"column {name}: {found}", "wrong-type")
 
-    def _without_others(self, rows: Sequence[Record]) -> Sequence[dict[str, Any]]:
+    def _without_others(self, rows: Sequence[Record]) -> Sequence[Record]:
         if not self._others:
-            return [dict(row) for row in rows]
+            return rows if set(map(type, rows)) <= {dict} else [dict(row) for row in rows]
         return [{name: value for name, value in row.items() if name not in self._others} for row in rows]
 
     def _batch(self, plain: Sequence[Record], rows: Sequence[Record]) -> pa.RecordBatch:
@@ -159,6 +157,28 @@ class _MisfitError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.kind = kind
+
+
+def _is_plain(grid: Grid, *, finite: bool) -> bool:
+    """Whether there are but values of JSON in all of the rows; seen at once, and not value by value."""
+    names_are_text = all(isinstance(name, str) for name in grid.names)
+    return names_are_text and all(_are_plain(cells, finite=finite) for cells in grid.cells.values())
+
+
+def _are_plain(cells: Cells, *, finite: bool) -> bool:
+    if not cells.kinds <= {*_PLAIN, list, dict}:
+        return False
+    if int in cells.kinds and not all(value in _INTEGERS for value in cells.values if type(value) is int):
+        return False
+    if (
+        finite
+        and float in cells.kinds
+        and not all(math.isfinite(value) for value in cells.values if type(value) is float)
+    ):
+        return False
+    if list in cells.kinds and not _are_plain(cells.items, finite=finite):
+        return False
+    return dict not in cells.kinds or _is_plain(cells.fields, finite=finite)
 
 
 def _is_other(value: object) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from treadle.errors import ManifestError, Problem, nearest
 from treadle.kernel.registry import Registry
@@ -120,23 +119,20 @@ def unknown_type(manifest: Manifest) -> Problem:
     return manifest.problem("run.type", expected, repr(asked), nearest(str(asked), known))
 
 
-def _built_in(name: str, module: str, runner: str, check: str, scratch: tuple[str, ...] = ()) -> None:
-    """A run type whose module is loaded when it is needed: most manifests need one of them."""
-
-    def part(function: str) -> Any:
-        return getattr(importlib.import_module(f"treadle.processing.patterns.{module}"), function)
-
-    register_pattern_runner(
-        name, lambda job: part(runner)(job), lambda manifest: part(check)(manifest), scratch=scratch
-    )
+def _built_in(name: str, module: str = "", *, scratch: tuple[str, ...] = ()) -> None:
+    """A run type whose modules are loaded when they are needed: most manifests need one of them."""
+    kind = module or name
+    _runners.defer(name, f"treadle.processing.patterns.{kind}", f"run_{kind}")
+    _checks.defer(name, "treadle.processing.type_checks", f"check_{kind}")
+    _scratch[name] = scratch
 
 
-_built_in("cluster", "cluster", "run_cluster", "check_cluster", ("sizes",))
-_built_in("dedup", "dedup", "run_dedup", "check_dedup", ("digests", "drops"))
-_built_in("embed_train", "embed_train", "run_embed_train", "check_embed_train")
-_built_in("generate", "generate", "run_generate", "check_generate")
-_built_in("mapping", "mapping", "run_mapping", "check_mapping", ("partials", "merged"))
-_built_in("partition", "partition", "run_partition", "check_partition")
-_built_in("reduce", "reduce", "run_reduce", "check_reduce", ("partials",))
-_built_in("reduce_merge", "reduce", "run_reduce", "check_reduce", ("partials",))
-_built_in("transform", "transform", "run_transform", "check_transform")
+_built_in("cluster", scratch=("sizes",))
+_built_in("dedup", scratch=("digests", "drops"))
+_built_in("embed_train")
+_built_in("generate")
+_built_in("mapping", scratch=("partials", "merged"))
+_built_in("partition")
+_built_in("reduce", scratch=("partials",))
+_built_in("reduce_merge", "reduce", scratch=("partials",))
+_built_in("transform")

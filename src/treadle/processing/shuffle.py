@@ -60,17 +60,23 @@ def slots(rows: int, memory_rows: int) -> int:
 
 @dataclass(frozen=True)
 class Spill:
-    """A file of spills."""
+    """A file of spills: `source` is the file that its rows were made from, `unit` the place of its unit."""
 
     path: str
     rows: int
     sha256: str
+    source: str = ""
+    unit: int = 0
 
 
 def spills_of(records: Sequence[UnitRecord], output: str) -> tuple[Spill, ...]:
     """The files of a scratch output, in the order of units; units without rows have none."""
-    files = [each for record in records for each in record.files if each.output == output]
-    return tuple(Spill(each.path, each.rows, each.sha256) for each in files)
+    return tuple(
+        Spill(each.path, each.rows, each.sha256, record.unit.source, record.unit.index)
+        for record in records
+        for each in record.files
+        if each.output == output
+    )
 
 
 def read_bucket(spill: Spill, memory_rows: int, bucket: int, buckets: int) -> Iterator[pa.Table]:
@@ -85,8 +91,8 @@ def read_bucket(spill: Spill, memory_rows: int, bucket: int, buckets: int) -> It
 
 
 def bucket_units(spills: Sequence[Spill], buckets: int) -> tuple[WorkUnit, ...]:
-    """A unit for each bucket; its identity changes with the content of the spills."""
-    content = sha256("".join(each.sha256 for each in spills).encode()).hexdigest()
+    """A unit for each bucket; its identity changes with the content of the spills, and with their units."""
+    content = sha256("".join(f"{each.sha256}{each.unit} " for each in spills).encode()).hexdigest()
     size = sum(each.rows for each in spills) // buckets
     return tuple(
         WorkUnit(f"{at:05d}-bucket", at, "", size, identity=f"{content}:{at}/{buckets}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from treadle.domain.result import Reject
 from treadle.errors import MissingColumnError, RunError
-from treadle.processing.job import Job
 from treadle.processing.pipeline import timed_items
 from treadle.processing.placing import errors_placed_in
 from treadle.processing.unit_run import raise_if_stopped, read_errors_placed
 from treadle.storage import RowBatch, WorkUnit, list_units, read_batches
+
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 def units_of(job: Job, name: str) -> tuple[WorkUnit, ...]:

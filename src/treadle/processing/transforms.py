@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-import pyarrow as pa
 import pydantic
 import pydantic_core
 
-from treadle.domain.result import Transform
-from treadle.domain.row_batches import MapBatches
-from treadle.domain.row_choice import HashColumns, KeepIf, SampleRows
-from treadle.domain.row_columns import DropColumns, RenameColumns, SelectColumns
-from treadle.domain.row_function import FilterRows, MapRows
-from treadle.domain.row_step import RowStep
-from treadle.domain.row_text import CountWords, LengthFilter, NormalizeRows, ReplaceRows
-from treadle.domain.transforms import EmbedTransform, TokenizeTransform
 from treadle.errors import ArgumentError, ManifestError, Problem, nearest
 from treadle.kernel.registry import Registry
 from treadle.manifest import Manifest
 from treadle.manifest.model import TransformSection
 from treadle.processing.checks import required_section, setting_problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from treadle.domain.result import Transform
+    from treadle.domain.row_step import RowStep
 
 
 @runtime_checkable
@@ -193,18 +190,16 @@ def _refused(manifest: Manifest, place: str, reason: str, known: list[str]) -> P
     return setting_problem(manifest, place, reason)
 
 
-register_transform("embed", EmbedTransform)
-register_transform("tokenize", TokenizeTransform)
-register_row_transform("map", MapRows)
-register_row_transform("filter", FilterRows)
-register_row_transform("map_batches", MapBatches)
-register_row_transform("normalize", NormalizeRows)
-register_row_transform("select", SelectColumns)
-register_row_transform("drop", DropColumns)
-register_row_transform("rename", RenameColumns)
-register_row_transform("length", LengthFilter)
-register_row_transform("count_words", CountWords)
-register_row_transform("replace", ReplaceRows)
-register_row_transform("keep_if", KeepIf)
-register_row_transform("hash", HashColumns)
-register_row_transform("sample", SampleRows)
+def _built_in(registry: Registry[Any], module: str, **classes: str) -> None:
+    """Transforms whose module is loaded when a manifest names one of them."""
+    for name, each in classes.items():
+        registry.defer(name, f"treadle.domain.{module}", each)
+
+
+_built_in(_transforms, "transforms", embed="EmbedTransform", tokenize="TokenizeTransform")
+_built_in(_row_transforms, "row_function", map="MapRows", filter="FilterRows")
+_built_in(_row_transforms, "row_batches", map_batches="MapBatches")
+_built_in(_row_transforms, "row_columns", select="SelectColumns", drop="DropColumns", rename="RenameColumns")
+_built_in(_row_transforms, "row_text", normalize="NormalizeRows", replace="ReplaceRows")
+_built_in(_row_transforms, "row_text", count_words="CountWords", length="LengthFilter")
+_built_in(_row_transforms, "row_choice", keep_if="KeepIf", hash="HashColumns", sample="SampleRows")

@@ -18,13 +18,15 @@ from treadle.fray import stop_requested
 from treadle.kernel.unwind import add_note
 from treadle.manifest import Manifest
 from treadle.processing.account import batch_counters, named_counts
+from treadle.processing.collecting import rare_collections
 from treadle.processing.compile import StoragePlan
 from treadle.processing.context import RunContext
 from treadle.processing.pipeline import run_three_stages, timed_items
-from treadle.processing.placing import errors_placed_in
+from treadle.processing.placing import errors_placed_in, name_of
 from treadle.processing.rejections import Rejections, rejected_rows
 from treadle.storage import Dataset, RowBatch, Staging, UnitRecord, UnitWriter, WorkUnit, read_batches
 from treadle.storage.dataset import Rows
+from treadle.storage.passing import is_of_storage
 from treadle.telemetry import UnitMeter, UnitReport
 
 A = TypeVar("A")
@@ -96,7 +98,10 @@ class UnitRun:
             BadRowError: there is a bad row in a phase that is not counted, and the manifest says `fail`.
             StoppedError: the run was asked to stop.
         """
-        return timed_items(self._read(), self.timed, "read")
+        for batch in timed_items(self._read(), self.timed, "read"):
+            self.see_rejected(batch)
+            if self._phase.counted or batch.num_rows:
+                yield batch
 
     def three_stages(self, process: Callable[[RowBatch], A], write: Callable[[A], object]) -> None:
         """Read in one thread, `process` each batch in another, and `write` what that gives here, in order.
@@ -112,6 +117,7 @@ class UnitRun:
             depth=self.manifest.parallelism.queue_depth,
             timed=self.timed,
             depths=self._meter.queue,
+            weigh=lambda batch: batch.size,
         )
 
     def settle(
@@ -140,6 +146,15 @@ class UnitRun:
         if self._bad_rows_left is not None and self.counters.rejected > self._bad_rows_left:
             raise _Enough
 
+    def see_rejected(self, batch: RowBatch, rejects: Sequence[Reject] = ()) -> None:
+        """In a phase that is not counted: leave the bad rows of `batch` and `rejects` to the one that is.
+
+        Raises:
+            BadRowError: there is one, and the manifest says `fail`; it names the first, by line.
+        """
+        if not self._phase.counted and self.manifest.errors.on_bad_row == "fail":
+            self._rejections.take(rejected_rows(batch, rejects))
+
     def note(self, name: str, count: int) -> None:
         """Add to one of the further sums of the run, such as the number of terms."""
         self._count(Counters(extra={name: count}))
@@ -162,19 +177,15 @@ class UnitRun:
         batches = read_batches(self._phase.dataset, self.unit, self.manifest.parallelism.batch_rows)
         for batch in read_errors_placed(batches, self.unit):
             raise_if_stopped(self.ctx)
-            if self._phase.counted or self._look(batch):
-                self._meter.batch(batch.num_rows)
-                yield batch
-
-    def _look(self, batch: RowBatch) -> bool:
-        """Whether there are rows to look at."""
-        if batch.bad and self.manifest.errors.on_bad_row == "fail":
-            self._rejections.take(batch.bad)
-        return batch.num_rows > 0
+            self._meter.batch(batch.num_rows)
+            yield batch
 
     def _process(self, process: Callable[[RowBatch], A], batch: RowBatch) -> A | _Refused:
-        if not batch.num_rows:
-            return _Refused(batch)
+        made = self._made(process, batch) if batch.num_rows else _Refused(batch)
+        self.see_rejected(batch)  # not before: the work may have refused an earlier line
+        return made
+
+    def _made(self, process: Callable[[RowBatch], A], batch: RowBatch) -> A | _Refused:
         with errors_placed_in(batch):
             try:
                 return process(batch)
@@ -232,7 +243,7 @@ def carry_out(
 ) -> UnitResult:
     """Do the work with one unit, here. What it raises is raised with a note that names the unit."""
     since = time.perf_counter()
-    with phase.staging.open_unit(unit, phase.name) as writer:
+    with rare_collections(), phase.staging.open_unit(unit, phase.name) as writer:
         run = UnitRun(phase, unit, writer, meter, bad_rows_left)
         complete = _worked(work, run)
         with meter.stage("write"):
@@ -251,20 +262,21 @@ def _worked(work: UnitWork, run: UnitRun) -> bool:
         return False
     except Exception as error:
         if not isinstance(error, TreadleError) and not hasattr(error, "__notes__"):  # they name the place
-            add_note(error, f"while working on unit {run.unit.id}")
+            add_note(error, f"while working on unit {name_of(run.unit)}")
         raise
     return True
 
 
 def read_errors_placed(batches: Iterator[RowBatch], unit: WorkUnit) -> Iterator[RowBatch]:
-    """The batches; a file that is gone, or a disk that fails, is a RunError that names the unit."""
+    """The batches; a file that is gone, or a storage that fails, is a RunError that names the unit."""
     try:
         yield from batches
-    except OSError as error:
-        if isinstance(error, TreadleError):
+    except Exception as error:
+        if isinstance(error, TreadleError) or not is_of_storage(error):
             raise
         raise RunError(
-            f"unit {unit.id}: {unit.source} cannot be read: {error}; see that it is there, and run again"
+            f"unit {unit.id}: {unit.source} cannot be read: {error}; see that it is there and may be read "
+            "where the unit is worked on, and run again"
         ) from error
 
 

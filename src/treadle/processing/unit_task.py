@@ -6,15 +6,18 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from treadle import fray
 from treadle.errors import PoisonedUnitError, RunError
-from treadle.fray import Tick, job_map
-from treadle.processing.job import Job
+from treadle.processing.placing import name_of
 from treadle.processing.plugins import VARIABLE, load_plugins
 from treadle.processing.unit_run import Phase, UnitResult, UnitWork, carry_out, raise_if_stopped
 from treadle.storage import WorkUnit
 from treadle.telemetry import UnitMeter
+
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def results_of_workers(
 
 def _mapped(job: Job, phase: Phase, task: UnitTask, units: Sequence[WorkUnit]) -> Generator[Any, None, None]:
     section = job.manifest.parallelism
-    return job_map(
+    return fray.job_map(
         task,
         units,
         client=job.workplace.client(),
@@ -82,6 +85,7 @@ def _mapped(job: Job, phase: Phase, task: UnitTask, units: Sequence[WorkUnit]) -
         on_tick=lambda tick: _look_up(job, tick),
         name=f"{job.ctx.step_id}/{phase.name}",
         return_exceptions=True,
+        label=name_of,
     )
 
 
@@ -89,17 +93,16 @@ def _weight(unit: WorkUnit) -> float:
     return max(1, unit.bytes)
 
 
-def _look_up(job: Job, _tick: Tick) -> None:
+def _look_up(job: Job, _tick: fray.Tick) -> None:
     raise_if_stopped(job.ctx)
 
 
 def _poisoned(job: Job, unit: WorkUnit, error: PoisonedUnitError) -> RunError:
-    part = "" if unit.part is None else f", part {unit.part[0]} to {unit.part[1]}"
     kept = "the other units are kept in the checkpoint; " if job.plan.checkpoint is not None else ""
     failure = RunError(
-        f"step {job.ctx.step_id}: unit {unit.id} ({unit.source or 'no file'}{part}) ended {error.kills} "
-        f"workers, the last: {error.how}; {kept}look at what that file holds, or leave it out of the inputs, "
-        "and run again (fewer workers, if they ran out of memory)"
+        f"step {job.ctx.step_id}: unit {name_of(unit)} ended {error.kills} workers, the last: {error.how}; "
+        f"{kept}look at what that file holds, or leave it out of the inputs, and run again (fewer workers, "
+        "if they ran out of memory)"
     )
     failure.__cause__ = error
     return failure

@@ -17,13 +17,16 @@ import hashlib
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from treadle.processing.account import FinishedUnit, counters_of, named_counts
-from treadle.processing.job import Job
 from treadle.processing.unit_run import Phase, UnitResult, UnitRun, UnitWork, carry_out, raise_if_stopped
 from treadle.processing.unit_task import meter_of, results_of_workers
 from treadle.storage import Dataset, UnitRecord, WorkUnit
 from treadle.telemetry import PhaseEnded, PhaseStarted, UnitMeter, UnitSkipped
+
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 __all__ = ["UnitRun", "UnitWork", "run_units"]
 

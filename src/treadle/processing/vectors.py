@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treadle.domain.result import Reject
-from treadle.processing.placing import errors_placed_in
 from treadle.processing.streams import check_columns
 from treadle.storage import RowBatch
 
@@ -31,19 +30,20 @@ class Vectors:
 def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     """The vectors of `column`, which is a list of numbers in each row.
 
-    A row is rejected when its vector is null, holds a number that is null or not finite, does not have
-    `dimensions` numbers (None: as many as the first vector in the batch), or is too long to be measured.
+    A row is rejected when its vector is null or no list of numbers, holds a number that is null or not
+    finite, does not have `dimensions` numbers (None: as many as the first vector in the batch), or is too
+    long to be measured.
 
-    Raises:
-        MissingColumnError: the column is missing.
-        RunError: it holds something else.
+    Raises MissingColumnError.
     """
     if not batch.num_rows:
         return none_of((), dimensions)
     check_columns(batch, [column])
-    with errors_placed_in(batch):
-        # Not safe: whole numbers are rounded to float32 as fractions are.
-        lists: Any = batch.rows[column].cast(pa.list_(pa.float32()), safe=False)
+    given = batch.rows[column]
+    if not _holds_vectors(given.type):
+        return none_of(_wrong(column, given), dimensions)
+    # Not safe: whole numbers are rounded to float32 as fractions are.
+    lists: Any = given.cast(pa.list_(pa.float32()), safe=False)
     lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)
     if dimensions is None:
         dimensions = int(next(iter(lengths[lengths > 0]), 0))
@@ -61,6 +61,22 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
 def none_of(rejects: tuple[Reject, ...], dimensions: int | None = None) -> Vectors:
     """No vector, and why."""
     return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), rejects)
+
+
+def _holds_vectors(kind: Any) -> bool:
+    """Whether the values are lists of numbers, or all null."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    inner = kind.value_type if any(each(kind) for each in lists) else None
+    numbers = (pa.types.is_null, pa.types.is_integer, pa.types.is_floating)
+    return pa.types.is_null(kind) or (inner is not None and any(each(inner) for each in numbers))
+
+
+def _wrong(column: str, given: pa.Array[Any]) -> tuple[Reject, ...]:
+    reason = f"column {column!r} is {given.type}, expected lists of numbers"
+    return tuple(
+        Reject(row, reason, "wrong-type") if given[row].is_valid else Reject(row, f"{column} is null")
+        for row in range(len(given))
+    )
 
 
 def _reason(column: str, length: int, dimensions: int) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from treadle import fray
 from treadle.extras import check_extra
-from treadle.fray import Client, FrayClient, current_client, has_current_client
-from treadle.fray.client import ClientBlock
 from treadle.manifest.model import ParallelismSection
 from treadle.settings import find_settings
+
+if TYPE_CHECKING:
+    from treadle.fray.client import ClientBlock
 
 
 class Workplace:
@@ -35,7 +37,7 @@ class Workplace:
             return 1
         return self.section.workers or self.client().max_workers
 
-    def client(self) -> Client:
+    def client(self) -> fray.Client:
         """The client whose workers get the units.
 
         Raises:
@@ -44,8 +46,8 @@ class Workplace:
         """
         if self._client is not None:
             return self._client
-        if has_current_client() and not current_client().shares_memory:
-            return current_client()
+        if fray.has_current_client() and not fray.current_client().shares_memory:
+            return fray.current_client()
         self._client = open_client(self.section.backend, self.section.workers)
         return self._client
 
@@ -63,7 +65,7 @@ class Workplace:
 def open_client(backend: str, workers: int | None) -> ClientBlock:
     """A client for that backend with so many workers; a table of that name in treadle.toml comes first."""
     if workers is None or backend in find_settings().section("clusters"):
-        return FrayClient(backend)
+        return fray.FrayClient(backend)
     if backend == "ray":
         check_extra("ray", "the Ray backend", "ray")
         from treadle.fray.ray import RayClient  # here: Ray is an extra

@@ -1,29 +1,38 @@
-"""What a run tells about itself: events, metrics, and the sinks they go to."""
+"""What a run tells about itself: events, metrics, and the sinks they go to.
 
-from treadle.telemetry.delta import MetricsDelta
-from treadle.telemetry.distribution import Distribution
-from treadle.telemetry.events import (
-    Event,
-    MetricsEndpoint,
-    MetricsFinalized,
-    MetricsSnapshot,
-    MetricsUnsent,
-    Outcome,
-    PhaseEnded,
-    PhaseStarted,
-    ResourcesSampled,
-    RunEnded,
-    RunStarted,
-    UnitDone,
-    UnitSkipped,
-)
-from treadle.telemetry.meter import StageTimer, UnitMeter, UnitReport
-from treadle.telemetry.metrics import RunMetrics, finalize_metrics, setup_metrics
-from treadle.telemetry.opening import OpenSinks, check_prometheus, open_sinks
-from treadle.telemetry.prometheus_spec import PrometheusSpec
-from treadle.telemetry.sampler import ResourceSampler
-from treadle.telemetry.sinks import LogSink, NullSink, RecordingSink, Sink, fork
-from treadle.telemetry.spans import StageSpan
+The names are loaded when they are asked for: a worker measures its units, and has no sinks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treadle.telemetry.delta import MetricsDelta
+    from treadle.telemetry.distribution import Distribution
+    from treadle.telemetry.events import (
+        Event,
+        MetricsEndpoint,
+        MetricsFinalized,
+        MetricsSnapshot,
+        MetricsUnsent,
+        Outcome,
+        PhaseEnded,
+        PhaseStarted,
+        ResourcesSampled,
+        RunEnded,
+        RunStarted,
+        UnitDone,
+        UnitSkipped,
+    )
+    from treadle.telemetry.meter import StageTimer, UnitMeter, UnitReport
+    from treadle.telemetry.metrics import RunMetrics, finalize_metrics, setup_metrics
+    from treadle.telemetry.opening import OpenSinks, check_prometheus, open_sinks
+    from treadle.telemetry.prometheus_spec import PrometheusSpec
+    from treadle.telemetry.sampler import ResourceSampler
+    from treadle.telemetry.sinks import LogSink, NullSink, RecordingSink, Sink, fork
+    from treadle.telemetry.spans import StageSpan
 
 __all__ = [
     "Distribution",
@@ -59,3 +68,41 @@ __all__ = [
     "open_sinks",
     "setup_metrics",
 ]
+
+_MODULES = {
+    "delta": ("MetricsDelta",),
+    "distribution": ("Distribution",),
+    "events": (
+        "Event",
+        "MetricsEndpoint",
+        "MetricsFinalized",
+        "MetricsSnapshot",
+        "MetricsUnsent",
+        "Outcome",
+        "PhaseEnded",
+        "PhaseStarted",
+        "ResourcesSampled",
+        "RunEnded",
+        "RunStarted",
+        "UnitDone",
+        "UnitSkipped",
+    ),
+    "meter": ("StageTimer", "UnitMeter", "UnitReport"),
+    "metrics": ("RunMetrics", "finalize_metrics", "setup_metrics"),
+    "opening": ("OpenSinks", "check_prometheus", "open_sinks"),
+    "prometheus_spec": ("PrometheusSpec",),
+    "sampler": ("ResourceSampler",),
+    "sinks": ("LogSink", "NullSink", "RecordingSink", "Sink", "fork"),
+    "spans": ("StageSpan",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -35,7 +35,6 @@ from treadle.telemetry.events import (
     UnitSkipped,
 )
 from treadle.telemetry.meter import Meter, StageTimer, UnitMeter
-from treadle.telemetry.sampler import ResourceSampler
 from treadle.telemetry.sinks import Sink
 from treadle.telemetry.units import UnitBook
 
@@ -44,6 +43,8 @@ class RunMetrics:
     """Counters, stage times, units, memory and CPU of one run; see `setup_metrics`. Any thread may use it."""
 
     def __init__(self, sink: Sink, interval: float, clock: Callable[[], float] = time.time) -> None:
+        from treadle.telemetry.sampler import ResourceSampler  # here: it needs psutil, and few runs need it
+
         self._sink = sink
         self._sampler = ResourceSampler(interval, self._sampled)
         self._clock = clock

@@ -28,7 +28,8 @@ def pushing(spec: PrometheusSpec, telling: Sink) -> SendingSink:
         key = {"step": shown.started.step_id}
         push_to_gateway(url, spec.job, shown.registry, grouping_key=key, timeout=spec.timeout)
 
-    return SendingSink(spec, shown, telling, push, f"push gateway {_without_user(url)}")
+    target = f"push gateway {_without_user(url)}"
+    return SendingSink(spec, shown, telling, push, target, "see that one listens at metrics.prometheus.url")
 
 
 def writing(spec: PrometheusSpec, telling: Sink) -> SendingSink:
@@ -38,20 +39,35 @@ def writing(spec: PrometheusSpec, telling: Sink) -> SendingSink:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"metrics.prometheus.path {path}: cannot make its folder: {error}") from error
-    return SendingSink(spec, shown, telling, lambda: write_to_textfile(str(path), shown.registry), str(path))
+
+    def write() -> None:
+        write_to_textfile(str(path), shown.registry)
+
+    advice = "see that this user may write at metrics.prometheus.path, and that there is room"
+    return SendingSink(spec, shown, telling, write, str(path), advice)
 
 
 class SendingSink:
-    """Sends every `interval` seconds, from a thread of its own, and a last time when the metrics end."""
+    """Sends every `interval` seconds, from a thread of its own, and a last time when the metrics end.
+
+    What cannot be sent to `target` is told with `advice`, what to do about it.
+    """
 
     def __init__(
-        self, spec: PrometheusSpec, shown: Shown, telling: Sink, send: Callable[[], None], target: str
+        self,
+        spec: PrometheusSpec,
+        shown: Shown,
+        telling: Sink,
+        send: Callable[[], None],
+        target: str,
+        advice: str,
     ) -> None:
         self._spec = spec
         self._shown = shown
         self._telling = telling
         self._send_now = send
         self._target = target
+        self._advice = advice
         self._lock = threading.Lock()
         self._notes: list[str] = []
         self._told_all = False
@@ -84,7 +100,9 @@ class SendingSink:
         wait = 2 * self._spec.timeout  # for one that is under way, and the last one
         self._thread.join(wait)
         if self._thread.is_alive():
-            self._note(f"the last metrics were not sent to {self._target} within {wait:g} seconds")
+            self._note(
+                f"the last metrics were not sent to {self._target} within {wait:g} seconds; {self._advice}"
+            )
 
     def _run(self) -> None:
         while not self._ending.wait(self._spec.interval):
@@ -97,7 +115,7 @@ class SendingSink:
         try:
             self._send_now()
         except (OSError, HTTPException, ValueError) as error:
-            self._note(f"metrics were not sent to {self._target}: {error}")
+            self._note(f"metrics were not sent to {self._target}: {error}; {self._advice}")
 
     def _note(self, reason: str) -> None:
         with self._lock:

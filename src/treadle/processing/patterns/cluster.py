@@ -18,9 +18,8 @@ from treadle.domain import kmeans
 from treadle.domain.columns import vector_column
 from treadle.domain.result import Counters
 from treadle.errors import RunError
-from treadle.manifest import Manifest
 from treadle.manifest.model import ClusterSection
-from treadle.processing.checks import check_datasets, required_section
+from treadle.processing.checks import required_section
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.placing import errors_placed_in
 from treadle.processing.scratch import scratch_tables
@@ -35,12 +34,6 @@ _INPUT = "vectors"
 _COLUMN = "vector"
 _MADE = ("cluster", "distance")
 _SIZES = "sizes"
-
-
-def check_cluster(manifest: Manifest) -> None:
-    """Raises ManifestError: no section `cluster`, a dataset missing or unknown."""
-    required_section(manifest, "cluster", manifest.cluster)
-    check_datasets(manifest, inputs={_INPUT}, outputs={"centroids", "assignments"})
 
 
 def run_cluster(job: Job) -> Counters:

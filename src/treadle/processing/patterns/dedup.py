@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
 from treadle.domain.result import Counters
-from treadle.extras import check_extra
-from treadle.manifest import Manifest
-from treadle.manifest.model import DedupSection
-from treadle.processing.checks import check_datasets
-from treadle.processing.dedup_work import (
-    MEMORY_ROWS,
-    DigestUnit,
-    FilterUnit,
-    GroupDigests,
-    GroupSignatures,
-    content_of,
-    drops_of,
-    starts_of,
-)
-from treadle.processing.folding import check_input_columns
-from treadle.processing.job import Job
-from treadle.processing.shuffle import bucket_units, spills_of
+from treadle.processing.dedup_filter import FilterUnit, drops_of
+from treadle.processing.dedup_group import GroupDigests, GroupSignatures
+from treadle.processing.dedup_look import MEMORY_ROWS, DigestUnit, starts_of
+from treadle.processing.shuffle import Spill, bucket_units, spills_of
 from treadle.processing.streams import units_of
+from treadle.processing.type_checks import dedup_section
 from treadle.processing.unit_run import UnitWork
 from treadle.processing.units import run_units
 
-
-def check_dedup(manifest: Manifest) -> None:
-    """Raises ManifestError: a dataset missing or unknown; MissingExtraError: minhash without its extra."""
-    check_datasets(manifest, inputs={"rows"}, outputs={"rows"}, optional={"duplicates"})
-    section = _section(manifest)
-    check_input_columns(manifest, "rows", section.columns)
-    if section.method == "minhash":
-        check_extra("dedup", "dedup.method minhash", "rensa")
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 def run_dedup(job: Job) -> Counters:
@@ -50,7 +35,7 @@ def run_dedup(job: Job) -> Counters:
         ManifestError: a dataset is missing or unknown.
         RunError: a column is missing, or too many bad rows.
     """
-    section = _section(job.manifest)
+    section = dedup_section(job.manifest)
     units, dataset = units_of(job, "rows"), job.plan.inputs["rows"]
     look = run_units(job, "look", dataset, units, DigestUnit(section), counted=False)
     spills = spills_of(look, "digests")
@@ -62,9 +47,10 @@ def run_dedup(job: Job) -> Counters:
     drops = spills_of(groups, "drops")
     sources = tuple(unit.source for unit in units)
     keep = FilterUnit(section, drops_of(drops), starts_of(look), sources)
-    run_units(job, "main", dataset, units, keep, depends=content_of(*spills, *drops))
+    run_units(job, "main", dataset, units, keep, depends=_content_of(*spills, *drops))
     return job.account.close()
 
 
-def _section(manifest: Manifest) -> DedupSection:
-    return manifest.dedup or DedupSection()
+def _content_of(*spills: Spill) -> str:
+    """Text that changes with the content of the files."""
+    return sha256("".join(each.sha256 for each in spills).encode()).hexdigest()

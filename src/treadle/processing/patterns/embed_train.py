@@ -15,30 +15,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from treadle.domain import SkipGramOptions, SkipGramWeights, init_weights, train_group, training_passes
-from treadle.domain.columns import token_lists, vector_column
+from treadle.domain.columns import usable_tokens, vector_column
 from treadle.domain.result import Counters, Reject
 from treadle.domain.skipgram import GroupReport, Pass
 from treadle.errors import RunError
-from treadle.manifest import Manifest
-from treadle.manifest.model import EmbedTrainSection
 from treadle.processing.account import Account
-from treadle.processing.checks import check_datasets, check_in_process, setting_errors_at
 from treadle.processing.job import WHOLE, Job
-from treadle.processing.placing import errors_placed_in, run_errors_at
+from treadle.processing.placing import run_errors_at
 from treadle.processing.streams import batches_of, lacking, units_of
+from treadle.processing.type_checks import skipgram_options
 from treadle.storage import RowBatch, WorkUnit, read_table
 
 Ids = NDArray[np.int32]
 
 _NEEDED: Mapping[str, pa.DataType] = {"term_id": pa.int32(), "term": pa.string(), "count": pa.int64()}
 _KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}
-
-
-def check_embed_train(manifest: Manifest) -> None:
-    """Raises ManifestError: a setting out of range, a dataset missing or unknown."""
-    check_in_process(manifest)
-    check_datasets(manifest, inputs={"tokens", "mapping"}, outputs={"vectors"})
-    _options(manifest)
 
 
 def run_embed_train(job: Job) -> Counters:
@@ -53,7 +44,7 @@ def run_embed_train(job: Job) -> Counters:
         RunError: an empty mapping or one with gaps, a column missing or of the wrong type, or too many bad
             rows.
     """
-    options = _options(job.manifest)
+    options = skipgram_options(job.manifest)
     mapping = _read_mapping(job)
     groups = _Groups(job, mapping["term"].combine_chunks())
     account = job.account
@@ -116,27 +107,17 @@ class _Groups:
             account.settle(unit, batch, out=len(sequences), filtered=filtered, rejects=nulls)
             yield from map(len, sequences)
 
-    def _sequences(self, batch: RowBatch) -> tuple[list[Ids], list[Reject]]:
+    def _sequences(self, batch: RowBatch) -> tuple[list[Ids], Sequence[Reject]]:
         if not batch.num_rows:
             return [], []
         if missing := list(lacking(self._job, batch, ["tokens"])):
             return [], missing
-        with errors_placed_in(batch):
-            tokens = token_lists(batch.rows, "tokens")
-        nulls = np.flatnonzero(tokens.is_null().to_numpy(zero_copy_only=False))
+        tokens, rejects = usable_tokens(batch.rows, "tokens")
         ids = pc.index_in(pc.list_flatten(tokens), value_set=self._terms)
         known = ids.is_valid().to_numpy(zero_copy_only=False)
         owners = pc.list_parent_indices(tokens).to_numpy()[known]
         parts = np.split(ids.drop_null().to_numpy(), np.flatnonzero(np.diff(owners)) + 1)
-        return [each for each in parts if len(each) > 1], [
-            Reject(int(row), "tokens is null") for row in nulls
-        ]
-
-
-def _options(manifest: Manifest) -> SkipGramOptions:
-    section = manifest.embed_train or EmbedTrainSection()
-    with setting_errors_at(manifest, "embed_train"):
-        return SkipGramOptions(**section.model_dump())
+        return [each for each in parts if len(each) > 1], rejects
 
 
 def _read_mapping(job: Job) -> pa.Table:

@@ -15,33 +15,15 @@ import pyarrow as pa
 
 from treadle.domain.result import Counters, Reject
 from treadle.engine import Completion, GenerationRequest, Message
-from treadle.engine.catalog import check_ready
-from treadle.errors import ManifestError
-from treadle.manifest import Manifest
 from treadle.manifest.model import GenerateSection
 from treadle.processing.account import Account
-from treadle.processing.checks import check_datasets, check_in_process, required_section
+from treadle.processing.checks import required_section
 from treadle.processing.job import Job
 from treadle.processing.pipeline import closing_iterator, timed_items
 from treadle.processing.prompts import Template, read_template
 from treadle.processing.streams import batches_of, lacking, units_of
 from treadle.processing.unit_run import raise_if_stopped
 from treadle.storage import RowBatch, WorkUnit
-
-
-def check_generate(manifest: Manifest) -> None:
-    """Check the manifest against its run type, and that the model is available, before anything runs.
-
-    Raises:
-        ManifestError: no section `generate`, no template in it, a dataset missing or unknown.
-        UsageError: the model is unknown, or what it takes to run it is not installed.
-    """
-    section = required_section(manifest, "generate", manifest.generate)
-    check_in_process(manifest)
-    check_datasets(manifest, inputs={"rows"}, outputs={"answers"})
-    _check_system(manifest, section)
-    read_template(manifest, "generate.prompt", section.prompt)
-    check_ready(section.model)
 
 
 def run_generate(job: Job) -> Counters:
@@ -71,14 +53,6 @@ def run_generate(job: Job) -> Counters:
             raise_if_stopped(job.ctx)
             writer.take(completion)
     return writer.close()
-
-
-def _check_system(manifest: Manifest, section: GenerateSection) -> None:
-    if section.system is not None and not section.chat:
-        problem = manifest.problem(
-            "generate.system", "nothing, since generate.chat is false", repr(section.system)
-        )
-        raise ManifestError([problem])
 
 
 class _Prompts:

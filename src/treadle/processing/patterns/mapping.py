@@ -4,41 +4,33 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from treadle.domain.grouping import Aggregate, Grouping
 from treadle.domain.mapping import number_terms
 from treadle.domain.result import Counters
-from treadle.manifest import Manifest
 from treadle.manifest.model import MappingSection
-from treadle.processing.checks import check_datasets
-from treadle.processing.folding import Partials, check_input_columns, fold_units, merge_buckets
+from treadle.processing.folding import Partials, fold_units, merge_buckets
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.placing import run_errors_at
 from treadle.processing.shuffle import read_scratch
+from treadle.processing.type_checks import TERMS
 
-_TERMS = Grouping(("term",), {"count": Aggregate("sum", "count"), "documents": Aggregate("sum", "documents")})
 MEMORY_ROWS = 1_000_000
-
-
-def check_mapping(manifest: Manifest) -> None:
-    """Raises ManifestError: a dataset missing or unknown."""
-    check_datasets(manifest, inputs={"registry"}, outputs={"mapping"})
-    check_input_columns(manifest, "registry", _TERMS.columns)
 
 
 def run_mapping(job: Job) -> Counters:
     """Input "registry" (term, count, documents; any number of files) to output "mapping", one file.
 
     The registries are summed unit by unit, and bucket by bucket where there are many terms; then the terms
-    are numbered, all of them in memory. The ids are the same however the registry is cut. Every row read
-    counts as out: it is summed into the mapping. The counters `terms` and `terms_dropped` say how many terms
-    got an id, and how many did not by `mapping.min_count` and `mapping.max_terms`.
+    are numbered, all of them in memory. The ids are the same however the registry is cut. Every good row
+    counts as out: it is summed into the mapping. One whose term is no text, or whose counts are no whole
+    numbers, is bad. The counters `terms` and `terms_dropped` say how many terms got an id, and how many did
+    not by `mapping.min_count` and `mapping.max_terms`.
 
     Raises:
         ManifestError: a dataset missing or unknown.
-        RunError: a column is missing or of the wrong type, or too many bad rows.
+        RunError: a column is missing, a sum does not fit, or too many bad rows.
     """
     section = job.manifest.mapping or MappingSection()
-    partials = fold_units(job, "registry", _TERMS, MEMORY_ROWS)
+    partials = fold_units(job, "registry", TERMS, MEMORY_ROWS)
     totals = _totals(job, partials)
     with job.timed("process"), run_errors_at(job.plan.inputs["registry"].path):
         mapping = number_terms(totals, min_count=section.min_count, max_terms=section.max_terms)

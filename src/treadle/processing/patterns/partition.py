@@ -6,29 +6,20 @@ Each unit of the main input gives one file of the output "rows" and, when it is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from treadle.domain.result import Counters, ProcessResult, Transform
 from treadle.domain.term_registry import TermRegistry
-from treadle.errors import ManifestError, RunError
-from treadle.manifest import Manifest
-from treadle.processing.checks import check_datasets, setting_errors_at
-from treadle.processing.job import Job
+from treadle.errors import RunError
+from treadle.processing.checks import setting_errors_at
 from treadle.processing.streams import identity_of, units_of
 from treadle.processing.transforms import TransformOptions, read_transform
+from treadle.processing.type_checks import main_input
 from treadle.processing.units import UnitRun, run_units
 from treadle.storage import RowBatch, read_table
 
-
-def check_partition(manifest: Manifest) -> None:
-    """Raises ManifestError: an unknown transform or option, a dataset missing or unknown."""
-    options = read_transform(manifest)
-    check_datasets(
-        manifest,
-        inputs={_main_input(manifest, options), *options.side_inputs},
-        outputs={"rows"},
-        optional={"registry"},
-    )
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 def run_partition(job: Job) -> Counters:
@@ -40,21 +31,11 @@ def run_partition(job: Job) -> Counters:
             none.
     """
     options = read_transform(job.manifest)
-    main = _main_input(job.manifest, options)
+    main = main_input(job.manifest, options)
     work = PartitionWork(options, keeps_registry="registry" in job.plan.outputs)
     depends = identity_of(job, options.side_inputs)
     run_units(job, "main", job.plan.inputs[main], units_of(job, main), work, depends=depends)
     return job.account.close()
-
-
-def _main_input(manifest: Manifest, options: TransformOptions) -> str:
-    side = set(options.side_inputs)
-    candidates = sorted(set(manifest.inputs) - side)
-    if len(candidates) != 1:
-        expected = "one input" + (f" beside {', '.join(sorted(side))}" if side else "")
-        problem = manifest.problem("inputs", expected, ", ".join(candidates) or "none")
-        raise ManifestError([problem])
-    return candidates[0]
 
 
 class _Transformed(NamedTuple):

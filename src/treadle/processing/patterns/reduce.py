@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from treadle.domain.grouping import Aggregate, Grouping
+from typing import TYPE_CHECKING
+
 from treadle.domain.result import Counters
-from treadle.errors import ArgumentError
-from treadle.manifest import Manifest
-from treadle.manifest.model import ReduceSection
-from treadle.processing.checks import check_datasets, required_section, setting_errors_at
-from treadle.processing.folding import check_input_columns, fold_units, merge_buckets
-from treadle.processing.job import Job
+from treadle.processing.folding import fold_units, merge_buckets
+from treadle.processing.type_checks import reduce_grouping, reduce_section
 
-
-def check_reduce(manifest: Manifest) -> None:
-    """Raises ManifestError: no section `reduce`, names at odds, a dataset missing or unknown."""
-    check_datasets(manifest, inputs={"rows"}, outputs={"sums"})
-    grouping = _grouping(manifest, _section(manifest))
-    check_input_columns(manifest, "rows", grouping.columns)
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 def run_reduce(job: Job) -> Counters:
@@ -31,20 +24,8 @@ def run_reduce(job: Job) -> Counters:
         ManifestError: the section `reduce` or a dataset is missing or unknown.
         RunError: a column is missing or of a wrong kind, a sum does not fit, or too many bad rows.
     """
-    section = _section(job.manifest)
-    partials = fold_units(job, "rows", _grouping(job.manifest, section), section.memory_rows)
+    section = reduce_section(job.manifest)
+    partials = fold_units(job, "rows", reduce_grouping(job.manifest), section.memory_rows)
     records = merge_buckets(job, partials, section.buckets or partials.choose_buckets(), "sums")
     job.account.note("groups", sum(file.rows for record in records for file in record.files))
     return job.account.close()
-
-
-def _section(manifest: Manifest) -> ReduceSection:
-    return required_section(manifest, "reduce", manifest.reduce)
-
-
-def _grouping(manifest: Manifest, section: ReduceSection) -> Grouping:
-    asked = {name: Aggregate(each.function, each.column) for name, each in section.aggregates.items()}
-    with setting_errors_at(manifest, "reduce"):
-        if twice := sorted({name for name in section.sums if section.sums.count(name) > 1 or name in asked}):
-            raise ArgumentError(f"sums and aggregates must be distinct, {', '.join(twice)} is there twice")
-        return Grouping(section.keys, {name: Aggregate("sum", name) for name in section.sums} | asked)

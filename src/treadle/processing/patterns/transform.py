@@ -7,24 +7,19 @@ becomes jsonl without a table between.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from treadle.domain.result import Counters
 from treadle.domain.row_step import RowStep
-from treadle.errors import ManifestError
-from treadle.manifest import Manifest
 from treadle.processing.chain import Chain, Chained
-from treadle.processing.checks import check_datasets
-from treadle.processing.job import Job
 from treadle.processing.row_transforms import NamedTransform, bind_steps, read_transforms
 from treadle.processing.streams import units_of
+from treadle.processing.type_checks import only_input
 from treadle.processing.units import UnitRun, run_units
 from treadle.storage import RowBatch
 
-
-def check_transform(manifest: Manifest) -> None:
-    """Raises ManifestError: an unknown transform or option, a function that cannot be imported, a dataset."""
-    bind_steps(manifest, read_transforms(manifest))
-    check_datasets(manifest, inputs={_input(manifest)}, outputs={"rows"})
+if TYPE_CHECKING:
+    from treadle.processing.job import Job
 
 
 def run_transform(job: Job) -> Counters:
@@ -35,7 +30,7 @@ def run_transform(job: Job) -> Counters:
         RunError: a column is missing, too many bad rows, or a function of batches gave more rows than it got.
     """
     work = TransformWork(read_transforms(job.manifest))
-    name = _input(job.manifest)
+    name = only_input(job.manifest)
     run_units(job, "main", job.plan.inputs[name], units_of(job, name), work)
     return job.account.close()
 
@@ -63,10 +58,3 @@ def _write(run: UnitRun, batch: RowBatch, done: Chained) -> None:
     run.settle(batch, out=done.out, filtered=done.filtered, rejects=done.rejects, extra=done.extra)
     if len(done.rows):
         run.write("rows", done.rows)
-
-
-def _input(manifest: Manifest) -> str:
-    if len(manifest.inputs) != 1:
-        found = ", ".join(sorted(manifest.inputs)) or "none"
-        raise ManifestError([manifest.problem("inputs", "one input", found)])
-    return next(iter(manifest.inputs))
