@@ -9,6 +9,7 @@ import pytest
 
 from treadle.engine import catalog
 from treadle.errors import ArgumentError, MissingExtraError, StepError
+from treadle.fray.termination import Terminated
 from treadle.integrations.cli import app as cli
 from treadle.integrations.cli import demo
 from treadle.integrations.cli.params import parse_params
@@ -181,12 +182,6 @@ def test_run_without_output_makes_a_new_folder_each_time(manifest: Path) -> None
     assert len(list((manifest.parent / ".treadle" / "runs" / "words").iterdir())) == 2
 
 
-KEPT = (
-    "what is done is kept, and the next run goes on from there: finished steps of an experiment, "
-    "finished units of a manifest with a checkpoint"
-)
-
-
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -197,11 +192,8 @@ KEPT = (
             1,
             "treadle: FileNotFoundError: [Errno 2] No such file: 'x'",
         ),
-        (
-            KeyboardInterrupt(),
-            130,
-            f"treadle: interrupted; {KEPT}",
-        ),
+        (KeyboardInterrupt(), 130, "treadle: interrupted"),
+        (Terminated(), 143, "treadle: told to end by SIGTERM"),
         (MemoryError("no room for 728 TiB"), 1, "treadle: MemoryError: no room for 728 TiB"),
     ],
 )
@@ -212,7 +204,7 @@ def test_each_error_has_its_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """0, 1, 2 and 130 are the whole language between the command and a script."""
+    """0, 1, 2, 130 and 143 are the whole language between the command and a script."""
 
     def fail(*_: object, **__: object) -> None:
         error.add_note("a clean-up failed too")

@@ -100,6 +100,54 @@ def test_plan_says_what_would_be_read_and_written(manifest: Command) -> None:
     assert sorted(Path.cwd().rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("error", "2 rows in 1 file are there already, so a run is refused (mode error)"),
+        ("overwrite", "2 rows in 1 file are there already; a run replaces them (mode overwrite)"),
+        ("append", "2 rows in 1 file are there already; a run adds to them (mode append)"),
+    ],
+)
+def test_plan_says_what_becomes_of_an_output_that_is_there(manifest: Command, mode: str, told: str) -> None:
+    """Before a night of work, not after it; and nothing is touched meanwhile."""
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}\n')
+    asked = ("words.yaml", "--param", "texts=texts", "--output", "out")
+    assert "there already" not in manifest("plan", *asked).out
+    assert manifest("run", *asked).code == 0
+    Path("words.yaml").write_text(GOOD.replace('/rows"}', f'/rows", mode: {mode}}}'))
+    before = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
+    assert f"output rows: {told}\n" in manifest("plan", *asked).out
+    assert {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")} == before
+    Path("out/rows/_manifest.json").unlink()
+    assert (
+        "something that is no output of treadle is there, so a run is refused" in manifest("plan", *asked).out
+    )
+
+
+@pytest.mark.parametrize("output", [("--output", "out"), ()])
+def test_plan_says_how_far_a_run_that_failed_came(manifest: Command, output: tuple[str, ...]) -> None:
+    """Whether starting it again goes on or begins anew."""
+    Path("texts").mkdir()
+    for name in ("a", "b"):
+        Path(f"texts/{name}.jsonl").write_text('{"id": 1, "text": "one two"}\n')
+    Path("texts/c.jsonl").write_text("torn\n")
+    Path("words.yaml").write_text(GOOD + "checkpoint: {}\n")
+    asked = ("words.yaml", "--param", "texts=texts", *output)
+    assert "done" not in manifest("plan", *asked).out
+    assert manifest("run", *asked).code == 1
+    before = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
+    assert "; 2 of 3 units done: a run goes on with the others\n" in manifest("plan", *asked).out
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "another"}\n')
+    assert "; 1 of 3 units done: a run goes on with the others\n" in manifest("plan", *asked).out
+    Path("words.yaml").write_text(Path("words.yaml").read_text().replace("keep: [id]", "keep: []"))
+    assert "of other settings, other code or another version: a run clears it" in manifest("plan", *asked).out
+    after = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
+    changed = {each.name for each in before if before[each] != after.get(each)}
+    assert changed == {"a.jsonl", "words.yaml"}
+    assert after.keys() == before.keys()
+
+
 def test_run_does_not_mind_the_ending_of_the_file(manifest: Command) -> None:
     Path("texts").mkdir()
     Path("texts/a.jsonl").write_text('{"id": 1, "text": "one two"}\n')

@@ -20,8 +20,7 @@ from treadle.execution.report import (
     StepWaiting,
     VersionsUnused,
 )
-from treadle.integrations.progress import Progress
-from treadle.integrations.progress.display import LARGE
+from treadle.integrations.progress.display import LARGE, Progress
 from treadle.integrations.progress.summary import LONGEST
 from treadle.kernel.outcome import Cached, Done, Failed, Skipped
 from treadle.storage.ledger import Owner

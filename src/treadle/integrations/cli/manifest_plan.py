@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,14 @@ from treadle.errors import ManifestError
 from treadle.integrations.cli.console import command, counted, say, size, table
 from treadle.integrations.cli.manifest import checked
 from treadle.integrations.cli.params import parse_params
-from treadle.integrations.cli.run_manifest import RUNS
+from treadle.integrations.cli.run_manifest import RUNS, place_of
 from treadle.manifest import Manifest, read_manifest
-from treadle.processing.compile import StoragePlan, compile_step_manifest, safe_name
+from treadle.processing.compile import StoragePlan, compile_step_manifest
 from treadle.processing.context import UNBOUND, RunContext
+from treadle.processing.outlook import kept_of
 from treadle.processing.plugins import load_plugins
-from treadle.storage import Dataset, WorkUnit, list_units, shown_url
+from treadle.storage import Dataset, OutputSpec, WorkUnit, list_units, shown_url
+from treadle.storage.outlook import Kept, Present, present_at
 
 
 def plan(
@@ -40,19 +43,21 @@ def plan(
     """
     load_plugins()
     params = parse_params(param)
-    step_id = read_manifest(file, params, UNBOUND).step_id
-    root = str(RUNS / safe_name(step_id) / "<run.id>") if output is None else output
-    ctx = RunContext.create(step_id, root, integration="cli", params=params)
+    described = read_manifest(file, params, UNBOUND)
+    root = RUNS if output is None else output
+    ctx = RunContext.create(described.step_id, root, integration="cli", params=params)
+    if output is None:
+        ctx = replace(ctx, output_root=str(place_of(replace(ctx, run_id="<run.id>"), described)))
     manifest = read_manifest(file, params, {"run.id": "<run.id>", "run.output": ctx.output_root})
     if problems := checked(manifest):
         raise ManifestError(problems)
-    _tell(manifest, compile_step_manifest(manifest, ctx))
+    _tell(manifest, ctx, compile_step_manifest(manifest, ctx))
     given = [word for each in param for word in ("--param", each)]
     placed = [] if output is None else ["--output", output]
     say(f"next: {command('manifest', 'run', str(file), *given, *placed)}")
 
 
-def _tell(manifest: Manifest, made: StoragePlan) -> None:
+def _tell(manifest: Manifest, ctx: RunContext, made: StoragePlan) -> None:
     units = {name: list_units(dataset) for name, dataset in made.inputs.items()}
     table(
         ("input", "format", "files", "units", "bytes", "path"),
@@ -60,12 +65,18 @@ def _tell(manifest: Manifest, made: StoragePlan) -> None:
         right=("files", "units", "bytes"),
     )
     table(("output", "format", "mode", "files a unit", "path"), list(_outputs(made)), right=("files a unit",))
+    kept = kept_of(manifest, ctx, made, {each.identity for found in units.values() for each in found} - {""})
+    for name, spec in made.outputs.items():
+        if (present := present_at(spec)) is not None:
+            say(f"output {name}: {_present(present, spec, resumed=kept is not None and kept.same_recipe)}")
     where = manifest.parallelism
     workers = "as many workers as there are" if where.workers is None else counted(where.workers, "worker")
     say(f"backend {where.backend}" + ("" if where.backend == "inprocess" else f", {workers}, {where.assign}"))
     say(f"bad rows: {manifest.errors.on_bad_row}" + (f", to {made.quarantine}" if made.quarantine else ""))
     say(
-        f"checkpoint: {made.checkpoint}" if made.checkpoint else "checkpoint: none; a killed run begins again"
+        f"checkpoint: {made.checkpoint}{_kept(kept, units)}"
+        if made.checkpoint
+        else "checkpoint: none; a killed run begins again"
     )
 
 
@@ -78,3 +89,35 @@ def _input(name: str, dataset: Dataset, units: tuple[WorkUnit, ...]) -> tuple[st
 def _outputs(made: StoragePlan) -> Iterator[tuple[str, ...]]:
     for name, each in made.outputs.items():
         yield name, each.backend, each.mode, f"{each.lanes:,}", shown_url(each.path)
+
+
+def _present(present: Present, spec: OutputSpec, *, resumed: bool) -> str:
+    """What is there, and what a run would do about it."""
+    found = present.manifest
+    if found is None:
+        return "something that is no output of treadle is there, so a run is refused"
+    there = f"{counted(found.rows, 'row')} in {counted(len(found.files), 'file')} are there already"
+    if spec.mode == "overwrite":
+        return f"{there}; a run replaces them (mode overwrite)"
+    if spec.mode == "append" and found.backend == spec.backend:
+        return f"{there}; a run adds to them (mode append)"
+    why = "mode error" if spec.mode == "error" else f"they are {found.backend}, not {spec.backend}"
+    unless = ", unless its last commit was cut and goes on" if resumed else ""
+    return f"{there}, so a run is refused ({why}){unless}"
+
+
+def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
+    """What becomes of the units that are kept; of which phase they are when there are several."""
+    if kept is None:
+        return ""
+    if not kept.same_recipe:
+        return "; what it keeps is of other settings, other code or another version: a run clears it"
+    done = frozenset[str]().union(*kept.units.values())
+    read = [found for found in units.values() if any(each.identity in done for each in found)]
+    total = sum(map(len, read or units.values()))
+    several = len(kept.units) > 1
+    phases = [
+        f"{len(found):,} of {total:,} units{f' ({phase})' if several else ''}"
+        for phase, found in kept.units.items()
+    ]
+    return f"; {', '.join(phases) or f'none of {total:,} units'} done: a run goes on with the others"

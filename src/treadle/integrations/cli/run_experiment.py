@@ -9,11 +9,11 @@ from treadle.errors import StepError, StepsFailedError
 from treadle.execution import Results
 from treadle.experiment import run
 from treadle.fray import Client, FrayClient
-from treadle.integrations.cli.console import command, say
+from treadle.integrations.cli.console import command, say, told_when_stopped
 from treadle.integrations.cli.lookup import named
 from treadle.integrations.cli.options import Running, load
 from treadle.integrations.cli.plan import plan
-from treadle.integrations.progress import Progress
+from treadle.integrations.progress.display import Progress
 from treadle.kernel import Failed
 
 _NAMED = 3
@@ -28,6 +28,9 @@ def run_experiment(target: str, options: Running) -> None:
     steps = load(target, options.store)
     # Only now, when the experiment is loaded: other processes look for its modules where this one does.
     with (
+        told_when_stopped(
+            lambda: f"what is done is kept; to go on: {command('run', target, *options.words())}"
+        ),
         _client(options.cluster) as client,
         Progress(max_concurrent=arguments["max_concurrent"]) as progress,
     ):

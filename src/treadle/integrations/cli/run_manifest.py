@@ -12,14 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from treadle.errors import RunError
+from treadle.fray.termination import Terminated
+from treadle.integrations.cli.console import command, told_when_stopped, warn
 from treadle.integrations.cli.params import parse_params
-from treadle.integrations.cli.units_progress import live_progress
+from treadle.integrations.cli.units_progress import RunNotes, live_progress
 from treadle.manifest import Manifest, read_manifest
 from treadle.processing.compile import checkpoint_path, quarantine_path, safe_name
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
-from treadle.telemetry import Sink
+from treadle.telemetry import Sink, fork
 
 RUNS = Path(".treadle") / "runs"
 """Where outputs go by default: a folder per step, in it one per run."""
@@ -38,14 +40,30 @@ def run_manifest(
         params=params,
     )
     if output is None:
-        ctx = replace(ctx, output_root=os.fspath(_place(ctx, described)))
+        ctx = replace(ctx, output_root=os.fspath(place_of(ctx, described)))
+    again = command("manifest", "run", str(manifest), *_words(param, output, step_id))
     console = Console()
-    with live_progress(console) as sink:
-        outcome = _run(manifest, ctx, sink)
+    with told_when_stopped(lambda: _to_go_on(ctx, described, again)), live_progress(console) as bars:
+        outcome = _run(manifest, ctx, bars)
     tell(ctx, outcome, console, quarantine=described.errors.on_bad_row == "quarantine")
 
 
-def _place(ctx: RunContext, manifest: Manifest) -> Path:
+def _words(param: Sequence[str], output: str | None, step_id: str | None) -> list[str]:
+    given = [("--param", each) for each in param]
+    named = [("--output", output), ("--step-id", step_id)]
+    return [word for name, value in (*given, *named) if value is not None for word in (name, value)]
+
+
+def _to_go_on(ctx: RunContext, manifest: Manifest, again: str) -> str:
+    """What is kept of a run that was stopped, and the line that goes on with it."""
+    if manifest.checkpoint is None:
+        return f"without a checkpoint nothing of a run is kept before its end; to begin again: {again}"
+    return (
+        f"units that are done are kept in {checkpoint_path(ctx, manifest.checkpoint.path)}; to go on: {again}"
+    )
+
+
+def place_of(ctx: RunContext, manifest: Manifest) -> Path:
     """A new folder; or that of the last run of the step, when it has a checkpoint from which to go on."""
     runs = RUNS / safe_name(ctx.step_id)
     if manifest.checkpoint is not None and runs.is_dir():
@@ -56,13 +74,19 @@ def _place(ctx: RunContext, manifest: Manifest) -> Path:
     return runs / ctx.run_id
 
 
-def _run(manifest: Path, ctx: RunContext, sink: Sink | None) -> RunOutcome:
+def _run(manifest: Path, ctx: RunContext, bars: Sink) -> RunOutcome:
+    notes = RunNotes()
     try:
-        return run_from_manifest(manifest, ctx, sink=sink)
+        return run_from_manifest(manifest, ctx, sink=fork(bars, notes))
+    except Terminated:
+        raise
     except SystemExit as error:  # from code of a plugin; with its exit code the run could pass for a success
         raise RunError(
             f"the code of this run called sys.exit({error.code!r}); let it return instead"
         ) from error
+    finally:
+        for each in notes.told:
+            warn(f"warning: {each}")
 
 
 def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: bool) -> None:

@@ -1,4 +1,4 @@
-"""How far a manifest run is, on a terminal: a bar for each phase, by bytes."""
+"""What a run of a manifest tells: on a terminal a bar for each phase; what went wrong beside its work."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from treadle.telemetry import Event, PhaseStarted, Sink, UnitDone, UnitSkipped
+from treadle.telemetry import Event, NullSink, PhaseStarted, RunEnded, Sink, UnitDone, UnitSkipped
 
 
 @contextmanager
-def live_progress(console: Console) -> Iterator[Sink | None]:
-    """A sink that shows the units of a run as they end, while the block runs; None where nobody looks."""
+def live_progress(console: Console) -> Iterator[Sink]:
+    """A sink that shows the units of a run as they end, while the block runs, where somebody looks."""
     if not console.is_terminal:
-        yield None
+        yield NullSink()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -38,3 +38,18 @@ class _Bars:
 
     def close(self) -> None:
         """The progress is closed by its block."""
+
+
+class RunNotes:
+    """Keeps what went wrong with a run without failing it, such as metrics that could not be sent."""
+
+    def __init__(self) -> None:
+        self.told: tuple[str, ...] = ()
+
+    def emit(self, event: Event) -> None:
+        """Look for the end of the run, which has the notes."""
+        if isinstance(event, RunEnded):
+            self.told = event.notes
+
+    def close(self) -> None:
+        """Nothing is held."""
