@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from treadle.domain.skipgram import init_weights, train_group, training_passes
-from treadle.domain.skipgram_options import SkipGramOptions
 from treadle.domain.skipgram_batches import Batch, Corpus, Noise, batches, thinned
+from treadle.domain.skipgram_options import SkipGramOptions
 from treadle.domain.skipgram_step import SkipGramWeights, add_rows, batch_step
 from treadle.errors import ArgumentError
 

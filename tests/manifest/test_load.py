@@ -84,7 +84,7 @@ def test_a_whole_manifest_is_read_typed_and_filled() -> None:
     assert manifest.mapping is not None
     assert manifest.mapping.min_count == 2
     assert manifest.reduce is None
-    assert manifest.parallelism.batch_rows == 1024
+    assert manifest.parallelism.batch_rows is None
     assert manifest.errors.max_bad_fraction == 1.0
     assert manifest.metrics.log == "/out/metrics.jsonl"
 

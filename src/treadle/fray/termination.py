@@ -56,7 +56,7 @@ def raising_terminated() -> Iterator[None]:
     """A block in which SIGTERM raises `Terminated` in the main thread, unless it means something already.
 
     A process that was told to end is not torn from its clean-up by being told again, until its very end. What
-    is raised inside a callback of the interpreter, of the garbage collection say, is lost there: then work that
+    is raised inside a callback of the interpreter, of garbage collection say, is lost there: then work that
     asks `stop_requested` stops by itself, and that counts as the same.
     """
     if (

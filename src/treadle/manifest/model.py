@@ -168,13 +168,13 @@ class GenerateSection(StrictSection):
 class ParallelismSection(StrictSection):
     """Where the units of a run are worked on, and how the stages run there.
 
-    `workers` None: as many as the client has.
+    `workers` None: as many as the client has. `batch_rows` None: as many as suit the work.
     """
 
     backend: Literal["inprocess", "processes", "ray"] = "inprocess"
     workers: Count | None = None
     assign: Literal["pull", "static"] = "pull"
-    batch_rows: Count = 1024
+    batch_rows: Count | None = None
     queue_depth: Count = 8
 
 

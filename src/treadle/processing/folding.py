@@ -83,7 +83,8 @@ def fold_units(job: Job, name: str, grouping: Grouping, memory_rows: int) -> Par
     """
     units = units_of(job, name)
     dataset = _narrowed(job.plan.inputs[name], grouping)
-    records = run_units(job, "fold", dataset, units, FoldUnit(grouping, memory_rows))
+    work = FoldUnit(grouping, memory_rows)
+    records = run_units(job, "fold", dataset, units, work, batch_rows=_CHUNK_ROWS)
     schema = _schema_of(records, grouping)
     return Partials(grouping, memory_rows, spills_of(records, "partials"), schema, dataset.path)
 

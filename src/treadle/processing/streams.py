@@ -10,7 +10,7 @@ from treadle.errors import MissingColumnError, RunError
 from treadle.processing.pipeline import timed_items
 from treadle.processing.placing import errors_placed_in
 from treadle.processing.unit_run import raise_if_stopped, read_errors_placed
-from treadle.storage import RowBatch, WorkUnit, list_units, read_batches
+from treadle.storage import USUAL_BATCH_ROWS, RowBatch, WorkUnit, list_units, read_batches
 
 if TYPE_CHECKING:
     from treadle.processing.job import Job
@@ -28,7 +28,9 @@ def identity_of(job: Job, names: Collection[str]) -> str:
 
 def batches_of(job: Job, name: str, unit: WorkUnit) -> Iterator[RowBatch]:
     """The batches of one unit of the input `name`; the time they take to come counts as reading."""
-    batches = read_batches(job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows)
+    batches = read_batches(
+        job.plan.inputs[name], unit, job.manifest.parallelism.batch_rows or USUAL_BATCH_ROWS
+    )
     for batch in timed_items(read_errors_placed(batches, unit), job.timed, "read"):
         raise_if_stopped(job.ctx)
         yield batch

@@ -43,6 +43,7 @@ class Phase:
     ctx: RunContext
     plan: StoragePlan
     staging: Staging
+    batch_rows: int
 
 
 class UnitRun:
@@ -174,7 +175,7 @@ class UnitRun:
     def _read(self) -> Iterator[RowBatch]:
         if self._phase.dataset is None:
             raise ArgumentError(f"phase {self._phase.name}: it has no dataset to read batches of")
-        batches = read_batches(self._phase.dataset, self.unit, self.manifest.parallelism.batch_rows)
+        batches = read_batches(self._phase.dataset, self.unit, self._phase.batch_rows)
         for batch in read_errors_placed(batches, self.unit):
             raise_if_stopped(self.ctx)
             self._meter.batch(batch.num_rows)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from treadle.processing.account import FinishedUnit, counters_of, named_counts
 from treadle.processing.unit_run import Phase, UnitResult, UnitRun, UnitWork, carry_out, raise_if_stopped
 from treadle.processing.unit_task import meter_of, results_of_workers
-from treadle.storage import Dataset, UnitRecord, WorkUnit
+from treadle.storage import USUAL_BATCH_ROWS, Dataset, UnitRecord, WorkUnit
 from treadle.telemetry import PhaseEnded, PhaseStarted, UnitMeter, UnitSkipped
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def run_units(
     *,
     counted: bool = True,
     depends: str = "",
+    batch_rows: int = USUAL_BATCH_ROWS,
 ) -> tuple[UnitRecord, ...]:
     """Do `work` with each unit where `parallelism.backend` says; the records, in the order of `units`.
 
@@ -47,7 +48,7 @@ def run_units(
     the work reads for itself. The rows of a phase that is not `counted` are no part of the account: it looks
     at what another phase accounts for. `depends` changes when anything changes that the results depend on
     beside the manifest and the content of the unit, such as side inputs: then no unit of an earlier run is
-    taken.
+    taken. `batch_rows` is how many rows a batch has at most where the manifest does not say.
 
     Raises:
         BadRowError: there is a bad row, and the manifest says `fail`.
@@ -56,7 +57,8 @@ def run_units(
         Whatever `work` raised for the first unit, in the order of units, that failed.
     """
     name = f"{phase}-{hashlib.sha256(depends.encode()).hexdigest()[:12]}" if depends else phase
-    plan = Phase(name, dataset, counted, job.manifest, job.ctx, job.plan, job.session.staging)
+    rows = job.manifest.parallelism.batch_rows or batch_rows
+    plan = Phase(name, dataset, counted, job.manifest, job.ctx, job.plan, job.session.staging, rows)
     since = time.perf_counter()
     size = sum(unit.bytes for unit in units)
     job.sink.emit(PhaseStarted(job.ctx.run_id, phase, len(units), size, job.workplace.lanes))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from treadle.storage.atomic import write_atomically
     from treadle.storage.checkpoint import Checkpoint
     from treadle.storage.dataset import BadRow, Dataset, OutputSpec, Record, RowBatch, Rows, WorkUnit
-    from treadle.storage.feed import list_units, read_batches, read_table
+    from treadle.storage.feed import USUAL_BATCH_ROWS, list_units, read_batches, read_table
     from treadle.storage.formats.backends import write_backend_for
     from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
     from treadle.storage.session import Session
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from treadle.storage.unit_writer import Staging, UnitWriter
 
 __all__ = [
+    "USUAL_BATCH_ROWS",
     "BadRow",
     "Checkpoint",
     "Dataset",
@@ -49,7 +50,7 @@ _MODULES = {
     "atomic": ("write_atomically",),
     "checkpoint": ("Checkpoint",),
     "dataset": ("BadRow", "Dataset", "OutputSpec", "Record", "RowBatch", "Rows", "WorkUnit"),
-    "feed": ("list_units", "read_batches", "read_table"),
+    "feed": ("USUAL_BATCH_ROWS", "list_units", "read_batches", "read_table"),
     "formats.backends": ("write_backend_for",),
     "output_manifest": ("OutputFile", "OutputManifest", "read_output_manifest"),
     "session": ("Session",),

@@ -16,6 +16,8 @@ from treadle.storage.http_client import file_part
 from treadle.storage.listing import SourceFile, list_files
 from treadle.storage.schema import conform, widen
 
+USUAL_BATCH_ROWS = 1024
+
 
 def list_units(dataset: Dataset) -> tuple[WorkUnit, ...]:
     """The units of a dataset: its files sorted by path, those of a committed output as its manifest has them.
@@ -40,7 +42,7 @@ def list_units(dataset: Dataset) -> tuple[WorkUnit, ...]:
     return tuple(replace(part, id=f"{at:05d}-{part.id}", index=at) for at, part in enumerate(parts))
 
 
-def read_batches(dataset: Dataset, unit: WorkUnit, batch_rows: int = 1024) -> Iterator[RowBatch]:
+def read_batches(dataset: Dataset, unit: WorkUnit, batch_rows: int = USUAL_BATCH_ROWS) -> Iterator[RowBatch]:
     """The rows of a unit in order, at most `batch_rows` at a time. Memory does not grow with the file.
 
     Bad rows are reported in the batches, not raised; see the formats for what is bad. A file without rows
