@@ -6,7 +6,6 @@ The nearest folder upwards wins that has a `treadle.toml`, or a `pyproject.toml`
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,15 @@ from typing import Any
 
 from treadle.errors import ArgumentError, UnknownNameError
 
-KEYS = ("answer_seconds", "cluster", "clusters", "lease_seconds", "outage_seconds", "prefix")
+KEYS = (
+    "answer_seconds",
+    "cluster",
+    "clusters",
+    "kernel_cache",
+    "lease_seconds",
+    "outage_seconds",
+    "prefix",
+)
 """What may stand in a settings table: a key that nobody reads would be a mistake that nobody sees."""
 
 
@@ -63,6 +70,8 @@ def _checked(where: str, table: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _parsed(file: Path) -> dict[str, Any]:
+    import tomllib  # here: most processes find no settings file
+
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -98,6 +98,7 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
         architecture: str = "llama",
         pre: str = "smollm",
         add_bos: bool = False,
+        rope_scaling: str = "",
         change: dict[str, np.ndarray[Any, Any] | None] | None = None,
         **other_sizes: int,
     ) -> Path:
@@ -113,6 +114,8 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
         writer.add_rope_dimension_count(sizes.head_width)
         writer.add_rope_freq_base(100.0)
         writer.add_layer_norm_rms_eps(1e-5)
+        if rope_scaling:
+            writer.add_rope_scaling_type(gguf.RopeScalingType(rope_scaling))
         words = _words()
         writer.add_vocab_size(len(words))
         writer.add_tokenizer_model("gpt2")
@@ -149,7 +152,7 @@ def toy_engine(toy_path: Path) -> Iterator[Engine]:
     engine = Engine.load(str(toy_path), max_batch=4, token_budget=16, cache_tokens=256)
     yield engine
     engine.node.runner.check_integrity()
-    assert len(engine.node.cache.ledger.free) == engine.node.cache.ledger.total
+    assert engine.node.cache.ledger.available == engine.node.cache.ledger.total
 
 
 @pytest.fixture(scope="session")

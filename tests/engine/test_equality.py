@@ -79,7 +79,7 @@ def together(smollm: Engine, requests: list[GenerationRequest]) -> dict[str, Com
 def by_id(engine: Engine, requests: Sequence[GenerationRequest]) -> dict[str, Completion]:
     found = {completion.id: completion for completion in engine.generate(requests)}
     engine.node.runner.check_integrity()
-    assert len(engine.node.cache.ledger.free) == engine.node.cache.ledger.total
+    assert engine.node.cache.ledger.available == engine.node.cache.ledger.total
     return found
 
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.engine.generation import Generation, Row
-from treadle.engine.models.llama import Llama, load_llama
+from treadle.engine.models.architectures import LanguageModel
+from treadle.engine.models.llama_family import load_llama
 from treadle.engine.node import Node, build_node
 from treadle.engine.requests import GenerationRequest
 from treadle.engine.scheduler import Scheduler
@@ -17,7 +18,7 @@ from treadle.errors import ArgumentError
 
 
 @pytest.fixture(scope="module")
-def model(toy_path: Path) -> Llama:
+def model(toy_path: Path) -> LanguageModel:
     return load_llama(open_gguf(toy_path))
 
 
@@ -50,12 +51,14 @@ def run(node: Node, scheduler: Scheduler, rows: tuple[Row, ...]) -> list[Generat
     return ended
 
 
-def scheduler_of(model: Llama, *, pages: int, max_batch: int, token_budget: int) -> tuple[Node, Scheduler]:
+def scheduler_of(
+    model: LanguageModel, *, pages: int, max_batch: int, token_budget: int
+) -> tuple[Node, Scheduler]:
     node = build_node(model, pages=pages, page_size=4)
     return node, Scheduler(node, max_batch=max_batch, token_budget=token_budget)
 
 
-def test_decoding_rows_come_before_prompts_and_share_the_budget(model: Llama) -> None:
+def test_decoding_rows_come_before_prompts_and_share_the_budget(model: LanguageModel) -> None:
     """A long prompt must not stop those who already write; its chunks fill what is left."""
     node, scheduler = scheduler_of(model, pages=40, max_batch=3, token_budget=6)
     scheduler.add(generation("old", 2, 5))
@@ -71,7 +74,7 @@ def test_decoding_rows_come_before_prompts_and_share_the_budget(model: Llama) ->
     assert spans(scheduler.schedule()) == [("old", 1), ("long", 1), ("late", 2)]
 
 
-def test_only_what_can_be_carried_to_its_end_is_opened(model: Llama) -> None:
+def test_only_what_can_be_carried_to_its_end_is_opened(model: LanguageModel) -> None:
     """Opening by what the prompt needs would stall two half-written texts on a full pool."""
     _, scheduler = scheduler_of(model, pages=4, max_batch=4, token_budget=64)
     scheduler.add(generation("a", 4, 9))
@@ -79,7 +82,7 @@ def test_only_what_can_be_carried_to_its_end_is_opened(model: Llama) -> None:
     assert spans(scheduler.schedule()) == [("a", 4)]
 
 
-def test_nobody_overtakes_the_first_in_line(model: Llama) -> None:
+def test_nobody_overtakes_the_first_in_line(model: LanguageModel) -> None:
     """A stream of small requests would starve a large one for ever."""
     _, scheduler = scheduler_of(model, pages=4, max_batch=4, token_budget=64)
     first = generation("a", 4, 5)
@@ -91,7 +94,7 @@ def test_nobody_overtakes_the_first_in_line(model: Llama) -> None:
     assert spans(scheduler.schedule()) == [("large", 8)]
 
 
-def test_max_batch_is_kept(model: Llama) -> None:
+def test_max_batch_is_kept(model: LanguageModel) -> None:
     """It bounds the rows of a step, whatever the pool has."""
     _, scheduler = scheduler_of(model, pages=40, max_batch=2, token_budget=64)
     for rid in "abc":
@@ -99,7 +102,7 @@ def test_max_batch_is_kept(model: Llama) -> None:
     assert spans(scheduler.schedule()) == [("a", 1), ("b", 1)]
 
 
-def test_the_sampler_is_asked_only_for_rows_that_need_a_token(model: Llama) -> None:
+def test_the_sampler_is_asked_only_for_rows_that_need_a_token(model: LanguageModel) -> None:
     """Scores of a token in the middle of a prompt are known already, and cost the widest product of all."""
     node, scheduler = scheduler_of(model, pages=40, max_batch=2, token_budget=4)
     scheduler.add(generation("long", 6, 2))
@@ -110,7 +113,7 @@ def test_the_sampler_is_asked_only_for_rows_that_need_a_token(model: Llama) -> N
     assert [segment.request_id for segment in second.resources["sampler"].rows] == ["long"]
 
 
-def test_close_gives_everything_back(model: Llama) -> None:
+def test_close_gives_everything_back(model: LanguageModel) -> None:
     """A caller may stop listening at any moment."""
     node, scheduler = scheduler_of(model, pages=8, max_batch=2, token_budget=8)
     for rid in "abc":
@@ -122,7 +125,7 @@ def test_close_gives_everything_back(model: Llama) -> None:
 
 
 @pytest.mark.parametrize(("max_batch", "token_budget"), [(0, 8), (4, 3)])
-def test_limits_that_cannot_work_are_refused(model: Llama, max_batch: int, token_budget: int) -> None:
+def test_limits_that_cannot_work_are_refused(model: LanguageModel, max_batch: int, token_budget: int) -> None:
     """With less than a token a row, some text would stand still while others run."""
     with pytest.raises(ArgumentError, match=f"got {max_batch} and {token_budget}"):
         scheduler_of(model, pages=8, max_batch=max_batch, token_budget=token_budget)
@@ -136,7 +139,7 @@ def test_limits_that_cannot_work_are_refused(model: Llama, max_batch: int, token
     extra=st.integers(0, 9),
 )
 def test_everything_ends_and_every_page_returns(
-    model: Llama, requests: list[tuple[int, int]], pages: int, max_batch: int, extra: int
+    model: LanguageModel, requests: list[tuple[int, int]], pages: int, max_batch: int, extra: int
 ) -> None:
     """Whatever the sizes: no stall, no starvation, no step over budget, no refused step."""
     node, scheduler = scheduler_of(model, pages=pages, max_batch=max_batch, token_budget=max_batch + extra)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from treadle.engine.engine import Engine
 from treadle.engine.requests import Message
-from treadle.engine.tokenizer import Tokenizer
+from treadle.engine.tokenizer import Tokenizer, load_tokenizer
 from treadle.engine.weights import open_gguf
 from treadle.errors import ArgumentError, ArtifactError, UnknownNameError
 
@@ -88,7 +88,7 @@ def test_chats_equal_the_reference(smollm: Engine, theirs: Any) -> None:
 
 
 def toy(path: Path) -> Tokenizer:
-    return Tokenizer(open_gguf(path))
+    return load_tokenizer(open_gguf(path))
 
 
 def test_the_start_token_comes_where_the_file_asks_for_it(write_toy: Callable[..., Path]) -> None:
@@ -122,12 +122,45 @@ def test_a_template_that_fails_in_any_way_is_the_requests_error(
         toy(write_toy(template=template)).render((Message("user", "x"),))
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ messages | tojson }}{{ messages[0] | tojson(indent=2) }}",
+        "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+        "{% if tools is not none %}tools{% endif %}{% if documents is defined %}{{ documents }}{% endif %}",
+        "{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}{% endfor %}",
+    ],
+)
+def test_templates_are_given_what_transformers_gives_them(
+    write_toy: Callable[..., Path], template: str
+) -> None:
+    """They are written for it: its filter, its tag, its names."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    chat = (Message("user", "<b> & 'ü' 北"), Message("assistant", "yes"))
+    turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+    rendered: Any = render_jinja_template([turns], chat_template=template, add_generation_prompt=True)
+    assert toy(write_toy(template=template)).render(chat) == rendered[0][0]
+
+
 def test_a_broken_or_missing_template_is_said(write_toy: Callable[..., Path]) -> None:
     """A broken one at load, a missing one when a chat asks for it."""
     with pytest.raises(ArtifactError, match="no template"):
         toy(write_toy(template="{% for %}"))
     with pytest.raises(ArgumentError, match="no chat template"):
         toy(write_toy(template="")).render((Message("user", "x"),))
+
+
+def test_the_pre_tokeniser_of_qwen2_cuts_as_the_reference_does(write_toy: Callable[..., Path]) -> None:
+    """Digit by digit, and line ends by themselves."""
+    from transformers import AutoTokenizer
+
+    path = write_toy(architecture="qwen2", pre="qwen2")
+    reference: Any = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name)
+    ours = toy(path)
+    for text in (*TEXTS, "1000 the 00", "x\n\n the\r\n"):
+        if "<|" not in text:  # the reference adds the special tokens of the real models
+            assert ours.encode(text) == reference(text).input_ids, text
 
 
 def test_an_unknown_pre_tokeniser_is_named(write_toy: Callable[..., Path]) -> None:

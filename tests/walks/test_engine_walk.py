@@ -32,4 +32,4 @@ def test_a_batch_of_chats_is_answered() -> None:
     assert len({found[f"topic {at}"].text for at in range(3)}) == 1
     assert found["count 0"].text.startswith(" five, six")
     engine.node.runner.check_integrity()
-    assert len(engine.node.cache.ledger.free) == engine.node.cache.ledger.total
+    assert engine.node.cache.ledger.available == engine.node.cache.ledger.total

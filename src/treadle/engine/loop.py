@@ -22,7 +22,8 @@ import torch
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
 from treadle.engine.requests import Completion, Delta, FinishReason
-from treadle.engine.resources.step import SubmoduleStep
+from treadle.engine.resources.sampling import Pick
+from treadle.engine.resources.step import Refusal, SubmoduleStep
 from treadle.engine.scheduler import Scheduler
 from treadle.errors import EngineError
 from treadle.kernel import Unwind
@@ -54,50 +55,57 @@ class Loop:
 
     def _advance(self, rows: Sequence[Row]) -> Iterator[Delta | Completion]:
         try:
-            tokens = self._pass(rows) if rows else ()
+            rows, picks = self._pass(rows) if rows else (rows, ())
         except Exception as error:  # noqa: BLE001 - torch raises IndexError and MemoryError as well
-            for row in rows:
-                yield from self._end(row.generation, "error", _why("the forward pass", error))
+            # One that made room before the pass failed has no part in it.
+            for generation in [row.generation for row in rows if self._scheduler.runs(row.generation)]:
+                yield from self._end(generation, "error", _why("the forward pass", error))
         else:
-            yield from self._finish_or_go_on(rows, tokens)
+            yield from self._finish_or_go_on(rows, picks)
 
-    def _pass(self, rows: Sequence[Row]) -> tuple[int | None, ...]:
-        """A token for each row that samples."""
+    def _pass(self, rows: Sequence[Row]) -> tuple[Sequence[Row], tuple[Pick | None, ...]]:
+        """The rows that there was room for, and what was picked for each of them that samples."""
         runner = self._node.runner
-        step = self._node.declare(rows)
-        self._admit(step)
+        rows, step = self._admit(rows)
         with Unwind() as unwind, torch.inference_mode():
             unwind.push(runner.rollback_admit, step)
             runner.plan(step)
             scores = self._node.forward(step, rows)
-            tokens = self._node.sample(step, scores) if len(scores) else ()
+            picks = self._node.sample(step, scores) if len(scores) else ()
             runner.commit(step)
             unwind.release()
-        return tokens
+        self._node.extend(rows, picks)
+        return rows, picks
 
-    def _admit(self, step: SubmoduleStep) -> None:
-        outcome = self._node.runner.admit(step)
-        if not outcome.ok:
-            # The scheduler opens only what can be carried to its end.
-            raise EngineError(f"resource {outcome.key!r} refused a step that was promised: {outcome.reason}")
+    def _admit(self, rows: Sequence[Row]) -> tuple[Sequence[Row], SubmoduleStep]:
+        """An admitted step of these rows, without those that had to make room for others."""
+        while True:
+            step = self._node.declare(rows)
+            outcome = self._node.runner.admit(step)
+            if outcome.ok:
+                return rows, step
+            if outcome.reason is not Refusal.ALLOCATION_FAILED or not self._scheduler.preempt():
+                # What is opened can be carried to its end, the oldest at least.
+                raise EngineError(f"resource {outcome.key!r} refused a promised step: {outcome.reason}")
+            rows = [row for row in rows if self._scheduler.runs(row.generation)]
 
     def _finish_or_go_on(
-        self, rows: Sequence[Row], tokens: Sequence[int | None]
+        self, rows: Sequence[Row], picks: Sequence[Pick | None]
     ) -> Iterator[Delta | Completion]:
-        fresh = iter(tokens)
+        fresh = iter(picks)
         for row in rows:
             samples = row.samples
             row.generation.computed += row.span
             if samples:
                 yield from self._accept(row.generation, next(fresh))
 
-    def _accept(self, generation: Generation, token: int | None) -> Iterator[Delta | Completion]:
+    def _accept(self, generation: Generation, pick: Pick | None) -> Iterator[Delta | Completion]:
         """Take a new token in; tell it when the request is streamed, and the completion after the last."""
-        if token is None:
+        if pick is None:
             why = "the model's scores are not numbers: its weights may be damaged"
             yield from self._end(generation, "error", why)
             return
-        generation.take(token)
+        generation.take(pick)
         if generation.streamed:
             yield generation.delta()
         if reason := generation.finish_reason:

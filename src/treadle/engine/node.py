@@ -8,45 +8,62 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from treadle.engine.forward import ATTENTION, KV, POSITIONS, SAMPLER, ForwardPass, forward_pass
 from treadle.engine.generation import Generation, Row
-from treadle.engine.models.llama import Llama
-from treadle.engine.resources.attention import Attention, AttentionPlan
-from treadle.engine.resources.kv_cache import KvClaim, KvPlan, KvShape, PagedKvCache
-from treadle.engine.resources.positions import Positions, Rotation
+from treadle.engine.models.architectures import LanguageModel
+from treadle.engine.models.build import stored_type
+from treadle.engine.resources.kv_cache import PagedKvCache
+from treadle.engine.resources.kv_step import KvClaim
+from treadle.engine.resources.kv_store import KvShape
+from treadle.engine.resources.positions import Positions
 from treadle.engine.resources.resource import Resource
 from treadle.engine.resources.runner import StepRunner
-from treadle.engine.resources.sampler import SamplePlan, Sampler, Sampling
+from treadle.engine.resources.sampler import SamplePlan, Sampler
+from treadle.engine.resources.sampling import Pick, Sampling
 from treadle.engine.resources.step import ResourceStep, Segment, SubmoduleStep
 
-KV, POSITIONS, ATTENTION, SAMPLER = "kv", "positions", "attention", "sampler"
 LANGUAGE_MODEL = "language_model"
+_WALK = "generate"
 
 
 @dataclass(frozen=True)
 class Node:
     """A named unit of model compute, its cache, and the runner that drives its resources."""
 
-    model: Llama
+    model: LanguageModel
     cache: PagedKvCache
     runner: StepRunner
+    compute: ForwardPass
     name: str = LANGUAGE_MODEL
 
-    def can_open(self, generation: Generation) -> bool:
-        """Whether the request can be carried to its end beside those that are open."""
-        return self.cache.can_promise(generation.stored_at_end)
+    def can_open(self, tokens: int) -> bool:
+        """Whether a request of so many tokens can be carried to its end beside those that are open."""
+        return self.cache.can_promise(tokens)
 
-    def open(self, generation: Generation) -> None:
-        """Open a request on all resources; only after `can_open`."""
-        request = generation.request
-        claims = {
-            KV: KvClaim(generation.stored_at_end),
-            SAMPLER: Sampling(request.temperature, request.seed),
-        }
-        self.runner.ingest_request(generation.rid, claims)
+    def open(self, generation: Generation, tokens: int) -> None:
+        """Open a request on all resources, with room for so many tokens; only after `can_open`.
+
+        What is cached of its text counts as computed.
+        """
+        rid, text = generation.rid, generation.tokens
+        claims = {KV: KvClaim(tokens), SAMPLER: _sampling(generation)}
+        self.runner.ingest_request(rid, claims)
+        prefix = self.runner.resolve_cached_prefix(rid, self.name, _WALK, text)
+        if prefix is not None:
+            self.runner.apply_cached_prefix(rid, self.name, _WALK, text, prefix)
+        generation.computed = prefix.length if prefix else 0
 
     def close(self, generation: Generation) -> None:
         """Take back all that the request holds."""
         self.runner.remove_request(generation.rid)
+
+    def extend(self, rows: Sequence[Row], picks: Sequence[Pick | None]) -> None:
+        """What was picked for the rows that sample is part of their text, which others may begin with."""
+        keys = self.runner.prefix_chain_keys(self.name)
+        sampled = [row.generation.rid for row in rows if row.samples]
+        new = {rid: [pick.token] for rid, pick in zip(sampled, picks, strict=True) if pick is not None}
+        if keys and new:
+            self.runner.extend_prefix_chains_batch(list(new), self.name, _WALK, list(new.values()), new, keys)
 
     def declare(self, rows: Sequence[Row]) -> SubmoduleStep:
         """What each resource has to do for these rows; the sampler only for those that need a token."""
@@ -59,36 +76,51 @@ class Node:
 
     def forward(self, step: SubmoduleStep, rows: Sequence[Row]) -> Tensor:
         """Float32 (sampled rows, vocabulary) of a planned step; fills the planned slots of the cache."""
-        kv = step.ctx.result(KV, KvPlan)
-        attention = step.ctx.result(ATTENTION, AttentionPlan)
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            self.cache.write(layer, keys, values, kv)
-            return attention.attend(queries, *self.cache.layer(layer))
-
         tokens = torch.tensor([token for row in rows for token in row.tokens], dtype=torch.int64)
-        hidden = self.model.hidden(tokens, step.ctx.result(POSITIONS, Rotation).turn, attend)
-        return self.model.scores(hidden[_last_of_sampled(rows)])
+        return self.compute(tokens, _last_of_sampled(rows), step.ctx)
 
-    def sample(self, step: SubmoduleStep, scores: Tensor) -> tuple[int | None, ...]:
+    def sample(self, step: SubmoduleStep, scores: Tensor) -> tuple[Pick | None, ...]:
         """A token for each sampled row, None where the scores are not numbers."""
         return step.ctx.result(SAMPLER, SamplePlan).sample(scores)
 
 
-def build_node(model: Llama, *, pages: int, page_size: int) -> Node:
-    """A node whose cache holds `pages` pages of `page_size` tokens, all allocated here."""
+def build_node(
+    model: LanguageModel, *, pages: int, page_size: int, prefix_cache: bool = False, host_pages: int = 0
+) -> Node:
+    """A node whose cache holds `pages` pages of `page_size` tokens, all allocated here.
+
+    Args:
+        model: what it computes.
+        pages: how many.
+        page_size: tokens of a page.
+        prefix_cache: keep what was computed for requests that begin alike.
+        host_pages: room for pages of requests that make room for others.
+    """
     config = model.config
-    cache = PagedKvCache(KvShape(config.layers, config.kv_heads, config.head_width), pages, page_size)
+    shape = KvShape(config.layers, config.kv_heads, config.head_width)
+    cache = PagedKvCache(
+        shape,
+        pages,
+        page_size,
+        dtype=stored_type(model.precision),
+        prefix_cache=prefix_cache,
+        host_pages=host_pages,
+    )
+    compute = forward_pass(model, cache)
     resources: dict[str, Resource] = {
         KV: cache,
         # What the cache cannot hold is never asked for; a file may state a context of billions.
         POSITIONS: Positions(
-            min(config.context, pages * page_size), config.head_width, config.rope_base, kv=KV
+            min(config.context, pages * page_size),
+            config.head_width,
+            config.rope_base,
+            kv=KV,
+            factors=config.rope_factors,
         ),
-        ATTENTION: Attention(config.kv_heads, config.head_width, kv=KV),
+        ATTENTION: compute.make_attention(),
         SAMPLER: Sampler(),
     }
-    return Node(model, cache, StepRunner(resources, {LANGUAGE_MODEL: tuple(resources)}))
+    return Node(model, cache, StepRunner(resources, {LANGUAGE_MODEL: tuple(resources)}), compute)
 
 
 def _last_of_sampled(rows: Sequence[Row]) -> list[int]:
@@ -98,3 +130,17 @@ def _last_of_sampled(rows: Sequence[Row]) -> list[int]:
         if row.samples:
             ends.append(total - 1)
     return ends
+
+
+def _sampling(generation: Generation) -> Sampling:
+    request = generation.request
+    return Sampling(
+        temperature=request.temperature,
+        seed=request.seed,
+        top_k=request.top_k,
+        top_p=request.top_p,
+        repetition_penalty=request.repetition_penalty,
+        logprobs=request.logprobs,
+        past=tuple(generation.tokens) if request.repetition_penalty != 1 else (),
+        picked=len(generation.new_tokens),
+    )

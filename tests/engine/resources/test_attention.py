@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.engine.resources.attention import Attention, AttentionPlan
-from treadle.engine.resources.kv_cache import KvPlan, KvRow, KvShape, PagedKvCache
+from treadle.engine.resources.kv_cache import PagedKvCache
+from treadle.engine.resources.kv_plan import KvPlan, KvRow
+from treadle.engine.resources.kv_store import KvShape
 from treadle.engine.resources.step import ResourceStep, Segment, StepContext, SubmoduleStep
 from treadle.errors import EngineError
 

@@ -9,7 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from treadle.engine.resources.kv_cache import KvClaim, KvPlan, KvRow, KvShape, PagedKvCache
+from treadle.engine.resources.kv_cache import PagedKvCache
+from treadle.engine.resources.kv_plan import KvPlan, KvRow
+from treadle.engine.resources.kv_step import KvClaim, KvStep
+from treadle.engine.resources.kv_store import KvShape
+from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.runner import StepRunner
 from treadle.engine.resources.step import (
     AdmitOutcome,
@@ -111,6 +115,33 @@ def test_no_room_is_a_refusal_with_its_reason_and_takes_nothing() -> None:
     assert cache.ledger.free == before
 
 
+def test_a_refused_step_forked_nothing() -> None:
+    """The new stream would be there half: with pages, and without a step that settles it."""
+    cache, _, runner = built(pages=2)
+    runner.ingest_request("a")
+    run(runner, ("a", 3))
+    step = KvStep((Segment("a", 9, "fork"),), before=(Fork("a", "fork"),))
+    assert cache.admit(step, StepContext()).reason is Refusal.ALLOCATION_FAILED
+    assert cache.ledger.stream("a", "fork").pages.tolist() == []
+    cache.check_integrity()
+
+
+def test_forks_after_the_step_have_its_tokens() -> None:
+    """Those before it do not: each begins with what was stored when it was made."""
+    cache, _, runner = built()
+    runner.ingest_request("a")
+    run(runner, ("a", 3))
+    forks = KvStep(before=(Fork("a", "before"),), after=(Fork("a", "after"),))
+    step = SubmoduleStep({"kv": forks}, (Segment("a", 2),))
+    assert runner.admit(step).ok
+    runner.commit(step)
+    assert [cache.ledger.stream("a", label).stored for label in ("before", "main", "after")] == [3, 5, 5]
+    # The step wrote behind the fork, so it wrote into a copy.
+    assert cache.ledger.stream("a", "before").pages[0] != cache.ledger.stream("a").pages[0]
+    assert cache.ledger.stream("a", "after").pages == cache.ledger.stream("a").pages
+    runner.check_integrity()
+
+
 def test_slots_follow_the_pages() -> None:
     """A token's slot is its page's first slot plus its place in the page."""
     _, _, runner = built()
@@ -120,7 +151,8 @@ def test_slots_follow_the_pages() -> None:
     start, after = second.rows[0].pages
     assert first.slots.tolist() == [start * 4, start * 4 + 1, start * 4 + 2]
     assert second.slots.tolist() == [start * 4 + 3, after * 4, after * 4 + 1]
-    assert second.rows == (KvRow(start=3, span=3, pages=(start, after)),)
+    (row,) = second.rows
+    assert (row.start, row.span) == (3, 3)
 
 
 def test_what_is_written_is_read_from_the_planned_page() -> None:
@@ -170,13 +202,26 @@ def test_an_override_of_another_kind_is_refused() -> None:
         runner.ingest_request("a", {"kv": 8})
 
 
+def test_padding_rows_take_no_page_and_leave_the_whole_pool_to_one_request() -> None:
+    """They fill up a captured shape, before any request came."""
+    cache, _, runner = built()
+    for rid in ("pad 1", "pad 2"):
+        runner.ingest_capture_row(rid)
+    plan = run(runner, ("pad 1", 0), ("pad 2", 0))
+    assert (plan.slots.tolist(), plan.table.tolist()) == ([], [[], []])
+    runner.remove_request("pad 1")
+    runner.ingest_request("a", {"kv": KvClaim(24)})
+    assert len(run(runner, ("a", 24), ("pad 2", 0)).rows[0].pages) == 6
+    assert not cache.ledger.free
+
+
 def test_the_cache_loads_no_sampler_and_no_engine() -> None:
     """A process that only moves pages must not pay for, or depend on, what computes."""
     code = (
         "import sys, treadle.engine.resources.kv_cache\n"
         "loaded = {name for name in sys.modules if name.startswith('treadle.engine.resources.')}\n"
-        "known = ('kv_cache', 'pages', 'resource', 'runner', 'step')\n"
-        "assert loaded == {f'treadle.engine.resources.{each}' for each in known}, loaded\n"
+        "others = ('attention', 'positions', 'sampler', 'sampling')\n"
+        "assert not loaded & {f'treadle.engine.resources.{each}' for each in others}, loaded\n"
         "assert not {'treadle.engine.loop', 'treadle.engine.scheduler'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from treadle.engine.resources.pages import PageLedger
+from treadle.engine.resources.pages import Fork, PageLedger
 from treadle.engine.resources.step import Segment
 from treadle.errors import ArgumentError, EngineError
 
@@ -98,8 +98,98 @@ def test_integrity_names_a_page_that_is_owned_twice() -> None:
     ledger = PageLedger(3, 4)
     ledger.open("a", 0)
     ledger.stream("a", "main").pages.append(0)
-    with pytest.raises(EngineError, match=r"page -> times: \{0: 2\}"):
+    with pytest.raises(EngineError, match=r"counted wrong: \{0: '0 counted, 1 found'\}"):
         ledger.check_integrity()
+
+
+def filled(ledger: PageLedger, rid: str, span: int, label: str = "main") -> list[int]:
+    """The pages of a stream after a step of so many tokens."""
+    step = [Segment(rid, span, label)]
+    assert ledger.can_take(step)
+    ledger.take(step)
+    ledger.store(step)
+    return ledger.stream(rid, label).pages.tolist()
+
+
+def test_a_fork_shares_full_pages_and_copies_the_half_one_when_it_is_written() -> None:
+    """A common beginning is stored once, however many go on from it."""
+    ledger = PageLedger(8, 4)
+    ledger.open("a", 0)
+    first, half = filled(ledger, "a", 6)
+    ledger.fork([Fork("a", "b")])
+    ledger.settle([Fork("a", "b")])
+    assert ledger.stream("a", "b").pages.tolist() == [first, half]
+    assert len(ledger.free) == 6
+    step = [Segment("a", 1, "b")]
+    fresh = ledger.take(step)
+    assert fresh.copies == [(half, fresh.pages[0])]
+    ledger.store(step)
+    assert ledger.stream("a", "b").pages.tolist() == [first, fresh.pages[0]]
+    # The other one owns the half page alone now, and writes where it stands.
+    assert filled(ledger, "a", 1) == [first, half]
+    ledger.check_integrity()
+
+
+def test_a_copy_that_is_rolled_back_leaves_the_shared_page_shared() -> None:
+    """The step did not happen, so nobody has a page of its own."""
+    ledger = PageLedger(8, 4)
+    ledger.open("a", 0)
+    pages = filled(ledger, "a", 6)
+    ledger.fork([Fork("a", "b")])
+    ledger.settle([Fork("a", "b")])
+    before, step = ledger.free, [Segment("a", 5), Segment("a", 3, "b")]
+    ledger.take(step)
+    ledger.give_back(step)
+    assert ledger.free == before
+    assert ledger.stream("a").pages.tolist() == ledger.stream("a", "b").pages.tolist() == pages
+    ledger.check_integrity()
+
+
+def test_a_fork_into_another_request_outlives_the_first() -> None:
+    """Several answers to one prompt are several requests, and end when they end."""
+    ledger = PageLedger(4, 4)
+    for rid in "ab":
+        ledger.open(rid, 0)
+    pages = filled(ledger, "a", 8)
+    fork = Fork("a", "main", to_request="b")
+    ledger.fork([fork])
+    ledger.settle([fork])
+    ledger.close("a")
+    assert ledger.stream("b").pages.tolist() == pages
+    ledger.check_integrity()
+    ledger.close("b")
+    assert len(ledger.free) == 4
+
+
+def test_a_fork_over_a_stream_that_has_tokens_is_refused() -> None:
+    """Its own tokens would be lost without a word."""
+    ledger = PageLedger(4, 4)
+    ledger.open("a", 0)
+    filled(ledger, "a", 4)
+    filled(ledger, "a", 1, "b")
+    for fork in (Fork("a", "b"), Fork("a", "main")):
+        with pytest.raises(EngineError, match="has tokens already"):
+            ledger.fork([fork])
+
+
+def test_pages_behind_the_window_are_given_back() -> None:
+    """A token that looks back five, itself included, needs no page that ends six before it."""
+    ledger = PageLedger(4, 2, window=5)
+    ledger.open("a", 0)
+    first, second, third = filled(ledger, "a", 5)
+    assert ledger.stream("a").gone == 0  # the sixth token sees the second one still
+    assert filled(ledger, "a", 1) == [second, third]
+    assert ledger.free[-1] == first
+    for _ in range(20):
+        filled(ledger, "a", 1)
+        ledger.check_integrity()
+        assert len(ledger.stream("a").pages) <= 3
+
+
+def test_a_window_without_a_token_is_refused() -> None:
+    """Nothing could be looked at."""
+    with pytest.raises(ArgumentError, match="window"):
+        PageLedger(4, 2, window=0)
 
 
 RIDS = st.sampled_from("abcde")

@@ -2,7 +2,7 @@
 
 import torch
 
-from treadle.engine.resources.kv_cache import KvPlan, KvRow
+from treadle.engine.resources.kv_plan import KvPlan, KvRow
 from treadle.engine.resources.positions import Positions, Rotation
 from treadle.engine.resources.step import ResourceStep, StepContext
 

@@ -2,27 +2,24 @@
 
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.resources.stubs import PENDING, Stub, step_of
 from treadle.engine.resources.runner import StepRunner, topo_sort
 from treadle.engine.resources.step import (
     NO_ROOM,
     READY,
     AdmitOutcome,
     FullAdmitOutcome,
+    NodeResourceSpec,
     Refusal,
-    ResourceStep,
-    Segment,
     StepContext,
-    SubmoduleStep,
 )
 from treadle.errors import EngineError, GraphError, UnknownNameError
-
-PENDING = AdmitOutcome(ok=True, ready=False)
 
 
 class Spec:
@@ -30,60 +27,6 @@ class Spec:
 
     def __init__(self, *depends_on: str) -> None:
         self.depends_on: Collection[str] = depends_on
-
-
-class Stub:
-    """A resource that writes down every call, and answers and raises as it is told."""
-
-    def __init__(
-        self,
-        key: str,
-        calls: list[str],
-        *depends_on: str,
-        answer: AdmitOutcome = READY,
-        raises: Mapping[str, Exception] | None = None,
-    ) -> None:
-        self.key = key
-        self.calls = calls
-        self.depends_on: Collection[str] = depends_on
-        self.answer = answer
-        self.raises = raises or {}
-        self.overrides: dict[str, object] = {}
-        self.filed: dict[str, object] = {}
-
-    def call(self, verb: str, what: str = "") -> None:
-        self.calls.append(f"{verb} {self.key}{what}")
-        if verb in self.raises:
-            raise self.raises[verb]
-
-    def ingest(self, rid: str, overrides: object | None) -> None:
-        self.call("ingest", f" {rid}")
-        self.overrides[rid] = overrides
-
-    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
-        self.call("admit")
-        return self.answer
-
-    def rollback(self, step: ResourceStep, ctx: StepContext) -> None:
-        self.call("rollback")
-
-    def plan(self, step: ResourceStep, ctx: StepContext) -> object:
-        self.call("plan")
-        self.filed = dict(ctx.plan_results)
-        return f"plan of {self.key}"
-
-    def commit(self, step: ResourceStep, ctx: StepContext) -> None:
-        self.call("commit")
-
-    def remove(self, rid: str) -> None:
-        self.call("remove", f" {rid}")
-
-    def check_integrity(self) -> None:
-        self.call("check")
-
-
-def step_of(*keys: str, ctx: StepContext | None = None) -> SubmoduleStep:
-    return SubmoduleStep({key: ResourceStep() for key in keys}, (Segment("r", 1),), ctx or StepContext())
 
 
 def test_dependencies_come_first() -> None:
@@ -111,9 +54,11 @@ def test_a_graph_without_order_is_refused_by_name(graph: dict[str, Spec], named:
     assert isinstance(caught.value, GraphError)
 
 
-def test_topo_sort_takes_built_resources() -> None:
+def test_topo_sort_takes_specs_and_built_resources() -> None:
     """One order for what a deployment declares and for what is built from it."""
-    assert topo_sort({"b": Stub("b", [], "a"), "a": Stub("a", [])}) == ("a", "b")
+    specs = {"b": NodeResourceSpec("attention", ("a",)), "a": NodeResourceSpec("kv cache")}
+    built = {"b": Stub("b", [], "a"), "a": Stub("a", [])}
+    assert topo_sort(specs) == topo_sort(built) == ("a", "b")
 
 
 def test_order_and_resources_are_shown() -> None:
@@ -280,6 +225,16 @@ def test_rollback_admit_undoes_in_reverse_what_is_declared() -> None:
     assert calls == ["rollback c", "rollback a"]
 
 
+def test_rolling_back_tries_every_resource_and_keeps_the_first_error() -> None:
+    """A step that is broken off must not leave two resources holding because one cannot let go."""
+    calls: list[str] = []
+    failing = {"rollback": EngineError("stuck")}
+    runner = StepRunner({"a": Stub("a", calls), "b": Stub("b", calls, raises=failing), "c": Stub("c", calls)})
+    with pytest.raises(EngineError, match="stuck"):
+        runner.rollback_admit(step_of("a", "b", "c"))
+    assert calls == ["rollback c", "rollback b", "rollback a"]
+
+
 def test_commit_happens_exactly_once_each() -> None:
     """Twice would count every token twice."""
     calls: list[str] = []
@@ -293,7 +248,8 @@ def test_the_runner_loads_neither_torch_nor_any_resource() -> None:
         "import sys, treadle.engine.resources.runner\n"
         "room = 'treadle.engine.resources.'\n"
         "loaded = {name.removeprefix(room) for name in sys.modules if name.startswith(room)}\n"
-        "assert loaded == {'resource', 'runner', 'step'}, loaded\n"
+        "kinds = {'attention', 'kv_cache', 'pages', 'positions', 'sampler', 'sampling'}\n"
+        "assert not loaded & kinds, loaded\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

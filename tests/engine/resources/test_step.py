@@ -40,3 +40,25 @@ def test_a_result_is_typed_by_who_reads_it() -> None:
         ctx.result("kv", str)
     with pytest.raises(EngineError, match="depends_on"):
         ctx.result("attention", str)
+
+
+def test_without_padding_the_padded_requests_are_the_requests() -> None:
+    """Who addresses rows need not ask whether the step has a fixed shape."""
+    ctx = StepContext(request_ids=("a", "b"))
+    assert ctx.padded_request_ids == ("a", "b")
+    assert ctx.padding_ids == ()
+
+
+def test_padding_rows_follow_the_requests() -> None:
+    """Row numbers of requests are the same with and without padding."""
+    ctx = StepContext(request_ids=("a",), padded_request_ids=("a", "pad 0", "pad 1"))
+    assert ctx.padding_ids == ("pad 0", "pad 1")
+    with pytest.raises(EngineError, match=r"expected \('a',\) first, got \('pad 0', 'a'\)"):
+        StepContext(request_ids=("a",), padded_request_ids=("pad 0", "a"))
+
+
+def test_each_request_has_its_own_walk_or_that_of_the_step() -> None:
+    """Prefill and decode rows run in one step."""
+    ctx = StepContext(graph_walk="decode", request_walks={"a": "prefill"})
+    assert (ctx.walk_of("a"), ctx.walk_of("b")) == ("prefill", "decode")
+    assert StepContext().walk_of("a") is None

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.functional import rms_norm, silu
 
+from treadle.engine.models.build import Precision, stored_type
 from treadle.engine.models.linear import Linear, make_linear
-from treadle.engine.weights import Checkpoint
-from treadle.errors import ArgumentError, ArtifactError
+from treadle.errors import ArgumentError
 
 Rotate = Callable[[Tensor], Tensor]
 # (layer, queries, keys, values), each (tokens, heads, width) -> (tokens, query heads, width)
@@ -26,7 +27,11 @@ Load = Callable[[str, tuple[int, ...]], Tensor]
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    """Sizes of a model; `width` is that of the hidden state, `head_width` that of one head."""
+    """Sizes of a model; `width` is that of the hidden state, `head_width` that of one head.
+
+    `qkv_bias` and `output_bias` say where attention adds biases; `rope_factors` are what the frequencies
+    of the rotation are divided by, one for each pair of numbers, or none.
+    """
 
     layers: int
     width: int
@@ -39,6 +44,9 @@ class LlamaConfig:
     rope_base: float
     norm_epsilon: float
     tied: bool
+    qkv_bias: bool = False
+    output_bias: bool = False
+    rope_factors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if min(self.layers, self.heads, self.kv_heads) < 1 or self.heads % self.kv_heads:
@@ -48,8 +56,23 @@ class LlamaConfig:
 
 
 @dataclass(frozen=True)
+class LayerWeights:
+    """What a checkpoint holds of one layer; q, k, v are one matrix, and so are their biases, if any."""
+
+    attention_norm: Tensor
+    qkv: Tensor
+    qkv_bias: Tensor | None
+    output: Tensor
+    output_bias: Tensor | None
+    feed_forward_norm: Tensor
+    gate: Tensor
+    up: Tensor
+    down: Tensor
+
+
+@dataclass(frozen=True)
 class Layer:
-    """The weights of one layer, as functions; q, k, v and gate, up are one matrix each."""
+    """The weights of one layer, as functions; gate and up are one matrix too."""
 
     attention_norm: Tensor
     qkv: Linear
@@ -60,29 +83,33 @@ class Layer:
 
 
 class Llama:
-    """A model whose weights come from `load`, by their GGUF names.
+    """A model whose weights come from `load`, by their Hugging Face names.
 
     Args:
         config: its sizes.
         load: the tensor of a name, which must have the shape asked for.
+        precision: see `linear`; the hidden state is float32 in each.
         packed: see `linear`.
 
     Raises:
         ArtifactError: `load` has no such tensor, or of another shape.
     """
 
-    def __init__(self, config: LlamaConfig, load: Load, *, packed: bool = True) -> None:
+    def __init__(
+        self, config: LlamaConfig, load: Load, *, precision: Precision = "float32", packed: bool = True
+    ) -> None:
         self.config = config
-        embedding = load("token_embd.weight", (config.vocabulary, config.width))
-        head = embedding if config.tied else load("output.weight", (config.vocabulary, config.width))
-        self._embedding = embedding
-        self._layers = [_layer(config, index, load, packed) for index in range(config.layers)]
-        self._norm = load("output_norm.weight", (config.width,))
-        self._head = make_linear(head, packed=packed)
+        self.precision = precision
+        embedding, head = read_ends(config, load)
+        make = partial(make_linear, precision=precision, packed=packed)
+        self._embedding = embedding.to(stored_type(precision))
+        self._layers = [_layer(read_layer(config, index, load), make) for index in range(config.layers)]
+        self._norm = load("model.norm.weight", (config.width,))
+        self._head = make(head)
 
     def hidden(self, tokens: Tensor, rotate: Rotate, attend: Attend) -> Tensor:
         """The last hidden state, float32 (tokens, width), of int64 (tokens,)."""
-        state = self._embedding[tokens]
+        state = self._embedding[tokens].float()
         for index, layer in enumerate(self._layers):
             normed = self._normed(state, layer.attention_norm)
             state = state + self._attention(index, layer, normed, rotate, attend)
@@ -95,8 +122,8 @@ class Llama:
 
     def _attention(self, index: int, layer: Layer, state: Tensor, rotate: Rotate, attend: Attend) -> Tensor:
         config = self.config
-        heads = layer.qkv(state).view(len(state), -1, config.head_width)
         turning = config.heads + config.kv_heads
+        heads = layer.qkv(state).view(len(state), turning + config.kv_heads, config.head_width)
         turned = rotate(heads[:, :turning])
         mixed = attend(index, turned[:, : config.heads], turned[:, config.heads :], heads[:, turning:])
         return layer.output(mixed.flatten(1))
@@ -110,89 +137,48 @@ def _feed_forward(layer: Layer, state: Tensor) -> Tensor:
     return layer.down(silu(gate).mul_(up))
 
 
-def _layer(config: LlamaConfig, index: int, load: Load, packed: bool) -> Layer:
-    def weight(name: str, *shape: int) -> Tensor:
-        return load(f"blk.{index}.{name}.weight", shape)
-
-    width, hidden = config.width, config.feed_forward
-    queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
-    q = paired_halves(weight("attn_q", queries, width), config.heads)
-    k = paired_halves(weight("attn_k", keys, width), config.kv_heads)
-    gate_up = torch.cat((weight("ffn_gate", hidden, width), weight("ffn_up", hidden, width)))
+def _layer(weights: LayerWeights, make: Callable[..., Linear]) -> Layer:
     return Layer(
-        attention_norm=weight("attn_norm", width),
-        qkv=make_linear(torch.cat((q, k, weight("attn_v", keys, width))), packed=packed),
-        output=make_linear(weight("attn_output", width, queries), packed=packed),
-        feed_forward_norm=weight("ffn_norm", width),
-        gate_up=make_linear(gate_up, packed=packed),
-        down=make_linear(weight("ffn_down", width, hidden), packed=packed),
+        attention_norm=weights.attention_norm,
+        qkv=make(weights.qkv, weights.qkv_bias),
+        output=make(weights.output, weights.output_bias),
+        feed_forward_norm=weights.feed_forward_norm,
+        gate_up=make(torch.cat((weights.gate, weights.up))),
+        down=make(weights.down),
     )
 
 
-def paired_halves(weight: Tensor, heads: int) -> Tensor:
-    """Rows of a GGUF query or key weight in the order that `Rotation.turn` expects.
-
-    GGUF rotates neighbours, so its converter interleaves the two halves of each head; this undoes it.
-    """
-    outputs, width = weight.shape
-    pairs = weight.view(heads, outputs // heads // 2, 2, width)
-    return pairs.transpose(1, 2).reshape(outputs, width)
+def read_ends(config: LlamaConfig, load: Load) -> tuple[Tensor, Tensor]:
+    """The embedding and the output matrix, (vocabulary, width) each; one and the same where they are tied."""
+    embedding = load("model.embed_tokens.weight", (config.vocabulary, config.width))
+    return embedding, embedding if config.tied else load("lm_head.weight", (config.vocabulary, config.width))
 
 
-def load_llama(checkpoint: Checkpoint, *, packed: bool = True) -> Llama:
-    """The model in a GGUF file of architecture `llama`.
+def read_layer(config: LlamaConfig, index: int, load: Load) -> LayerWeights:
+    """The weights of one layer, by their Hugging Face names.
 
     Raises:
-        ArtifactError: metadata or a tensor is missing, of another shape, or asks for scaled rotation,
-            or there are tensors that no layer reads.
+        ArtifactError: `load` has no such tensor, or of another shape.
     """
-    read: set[str] = set()
 
-    def load(name: str, shape: tuple[int, ...]) -> Tensor:
-        read.add(name)
-        return checkpoint.tensor(name, shape)
+    def weight(name: str, *shape: int) -> Tensor:
+        return load(f"model.layers.{index}.{name}.weight", shape)
 
-    model = Llama(read_config(checkpoint), load, packed=packed)
-    # Biases, adapters or layers left out would give another model's text without any error.
-    if unread := sorted(set(checkpoint.tensors) - read):
-        raise ArtifactError(
-            f"{checkpoint.path}: {len(unread)} tensors belong to no part of a Llama model as known here, "
-            f"the first is {unread[0]!r}: the file is damaged, or of a model with more parts"
-        )
-    return model
+    def bias(wanted: bool, *parts: tuple[str, int]) -> Tensor | None:
+        found = [load(f"model.layers.{index}.{name}.bias", (size,)) for name, size in parts if wanted]
+        return torch.cat(found) if found else None
 
-
-def read_config(checkpoint: Checkpoint) -> LlamaConfig:
-    """The sizes that a GGUF file of architecture `llama` states.
-
-    Raises:
-        ArtifactError: one is missing or of another kind, or no model has these sizes.
-    """
-    try:
-        return _config(checkpoint)
-    except ArgumentError as error:
-        raise ArtifactError(f"{checkpoint.path}: {error}") from error
-
-
-def _config(checkpoint: Checkpoint) -> LlamaConfig:
-    def number(key: str, default: int | None = None) -> int:
-        name = f"llama.{key}"
-        return checkpoint.value(name, int) if default is None else checkpoint.value(name, int, default)
-
-    scaling = checkpoint.value("llama.rope.scaling.type", str, "none")
-    if scaling != "none" or "rope_freqs.weight" in checkpoint.tensors:
-        raise ArtifactError(f"{checkpoint.path}: scaled rotation ({scaling}) is not known here")
-    width, heads = number("embedding_length"), number("attention.head_count")
-    return LlamaConfig(
-        layers=number("block_count"),
-        width=width,
-        heads=heads,
-        kv_heads=number("attention.head_count_kv", heads),
-        head_width=number("rope.dimension_count", width // max(heads, 1)),
-        feed_forward=number("feed_forward_length"),
-        vocabulary=len(checkpoint.value("tokenizer.ggml.tokens", list)),
-        context=number("context_length"),
-        rope_base=checkpoint.value("llama.rope.freq_base", float, 10000.0),
-        norm_epsilon=checkpoint.value("llama.attention.layer_norm_rms_epsilon", float),
-        tied="output.weight" not in checkpoint.tensors,
+    width, hidden = config.width, config.feed_forward
+    queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
+    heads = (("self_attn.q_proj", queries), ("self_attn.k_proj", keys), ("self_attn.v_proj", keys))
+    return LayerWeights(
+        attention_norm=weight("input_layernorm", width),
+        qkv=torch.cat([weight(name, size, width) for name, size in heads]),
+        qkv_bias=bias(config.qkv_bias, *heads),
+        output=weight("self_attn.o_proj", width, queries),
+        output_bias=bias(config.output_bias, ("self_attn.o_proj", width)),
+        feed_forward_norm=weight("post_attention_layernorm", width),
+        gate=weight("mlp.gate_proj", hidden, width),
+        up=weight("mlp.up_proj", hidden, width),
+        down=weight("mlp.down_proj", width, hidden),
     )

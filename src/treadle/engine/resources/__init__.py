@@ -1,10 +1,16 @@
 """Everything stateful in the engine, and the cycle that drives it."""
 
-from treadle.engine.resources.resource import Resource
+from treadle.engine.resources.protocols import Holdings
+from treadle.engine.resources.resource import ReservesNothing, Resource
 from treadle.engine.resources.runner import StepRunner, topo_sort
 from treadle.engine.resources.step import (
+    NO_ROOM,
+    READY,
     AdmitOutcome,
+    CachedPrefix,
     FullAdmitOutcome,
+    NodeResourceSpec,
+    PublishedInfo,
     Refusal,
     ResourceStep,
     Segment,
@@ -13,9 +19,16 @@ from treadle.engine.resources.step import (
 )
 
 __all__ = [
+    "NO_ROOM",
+    "READY",
     "AdmitOutcome",
+    "CachedPrefix",
     "FullAdmitOutcome",
+    "Holdings",
+    "NodeResourceSpec",
+    "PublishedInfo",
     "Refusal",
+    "ReservesNothing",
     "Resource",
     "ResourceStep",
     "Segment",

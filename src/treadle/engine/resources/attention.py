@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from treadle.engine.resources.kv_cache import KvPlan, KvRow
+from treadle.engine.resources.kv_plan import KvPlan, KvRow
 from treadle.engine.resources.resource import ReservesNothing
 from treadle.engine.resources.step import ResourceStep, StepContext
 
@@ -50,7 +50,7 @@ class AttentionPlan:
 
         Args:
             queries: float32 (tokens, query heads, width).
-            keys: float32 (heads, pages, page_size, width), a layer of the cache.
+            keys: (heads, pages, page_size, width), a layer of the cache.
             values: the same.
 
         Returns:
@@ -69,9 +69,11 @@ class Attention(ReservesNothing):
         heads: key heads.
         width: of one head.
         kv: key of the KV cache.
+        dtype: of its numbers.
     """
 
-    def __init__(self, heads: int, width: int, kv: str = "kv") -> None:
+    def __init__(self, heads: int, width: int, kv: str = "kv", dtype: torch.dtype = torch.float32) -> None:
+        self._dtype = dtype
         self._heads = heads
         self._width = width
         self._kv = kv
@@ -92,14 +94,14 @@ class Attention(ReservesNothing):
     def _gather(self, group: Sequence[tuple[int, KvRow]], page_size: int) -> Gather:
         rows = [row for _, row in group]
         longest = max(len(row.pages) for row in rows)
-        padded = [page for row in rows for page in row.pages + row.pages[:1] * (longest - len(row.pages))]
+        padded = [page for row in rows for page in [*row.pages, *[row.pages[0]] * (longest - len(row.pages))]]
         buffer = (self._heads, len(padded), page_size, self._width)
         return Gather(
             tokens=torch.cat([torch.arange(start, start + row.span) for start, row in group]),
             pages=torch.tensor(padded, dtype=torch.int64),
             rows=len(rows),
             bias=_bias(rows, longest * page_size),
-            buffers=(torch.empty(buffer), torch.empty(buffer)),
+            buffers=(torch.empty(buffer, dtype=self._dtype), torch.empty(buffer, dtype=self._dtype)),
         )
 
 
@@ -127,6 +129,6 @@ def _attend(gather: Gather, queries: Tensor, keys: Tensor, values: Tensor) -> Te
     count, query_heads = len(queries), queries.shape[1]
     asked = queries.view(gather.rows, count // gather.rows, query_heads, width).transpose(1, 2)
     mixed = scaled_dot_product_attention(
-        asked, wide_keys, wide_values, attn_mask=gather.bias, enable_gqa=True
+        asked.to(keys.dtype), wide_keys, wide_values, attn_mask=gather.bias.to(keys.dtype), enable_gqa=True
     )
-    return mixed.transpose(1, 2).reshape(count, query_heads, width)
+    return mixed.transpose(1, 2).reshape(count, query_heads, width).to(queries.dtype)

@@ -7,74 +7,91 @@ moves pages (see `pages`); the forward pass writes to slots and reads whole page
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from treadle.engine.resources.host_pool import HostPool
+from treadle.engine.resources.kv_abilities import KvAbilities
+from treadle.engine.resources.kv_offload import KvOffload
+from treadle.engine.resources.kv_plan import KvPlan, KvRow
+from treadle.engine.resources.kv_prefixes import KvPrefixes
+from treadle.engine.resources.kv_publication import KvPublisher
+from treadle.engine.resources.kv_retrieval import KvRetrieval
+from treadle.engine.resources.kv_step import KvClaim, forks_after, forks_before
+from treadle.engine.resources.kv_store import KvShape, KvStore
 from treadle.engine.resources.pages import PageLedger
-from treadle.engine.resources.step import NO_ROOM, READY, AdmitOutcome, ResourceStep, Segment, StepContext
-from treadle.errors import EngineError
+from treadle.engine.resources.stage import Stage
+from treadle.engine.resources.step import (
+    NO_ROOM,
+    READY,
+    AdmitOutcome,
+    Refusal,
+    ResourceStep,
+    Segment,
+    StepContext,
+)
+from treadle.errors import ArgumentError, EngineError
+
+_AWAY = AdmitOutcome(ok=False, ready=False, reason=Refusal.OFFLOADING)
 
 
-@dataclass(frozen=True)
-class KvShape:
-    """What one token leaves behind: keys and values of `heads` x `width` numbers in each layer."""
+class PagedKvCache(KvAbilities):
+    """A resource: `pages` pages of `page_size` tokens, allocated once.
 
-    layers: int
-    heads: int
-    width: int
-
-
-@dataclass(frozen=True)
-class KvClaim:
-    """Override at ingest: the most tokens that the request will ever store."""
-
-    tokens: int
-
-
-@dataclass(frozen=True)
-class KvRow:
-    """One segment as the cache sees it: `span` tokens after `start` stored ones, over `pages`."""
-
-    start: int
-    span: int
-    pages: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class KvPlan:
-    """Where the step's tokens go: `slots` int64 (tokens,), rows in the order of the segments."""
-
-    slots: Tensor
-    rows: tuple[KvRow, ...]
-    page_size: int
-
-
-class PagedKvCache:
-    """A resource: `pages` pages of `page_size` tokens, float32, allocated once.
+    Args:
+        shape: of a token.
+        pages: how many pages.
+        page_size: tokens of a page.
+        dtype: of keys and values.
+        window: how far back a token sees, itself included; pages wholly behind it are given back.
+        prefix_cache: keep the pages of past requests while there is room, for requests that begin alike.
+        lazy_keys: generated tokens that may wait before they can be matched.
+        host_pages: room for pages of offloaded requests; 0: none can be offloaded.
+        path: the file for the pages, in shared memory best, where other processes are to read them.
 
     Raises:
-        ArgumentError: a pool without a page, or pages without a token.
+        ArgumentError: a pool without a page, pages without a token, a window without one or with a prefix
+            cache: a page that was given back cannot lead a prefix.
     """
 
     depends_on: Collection[str] = ()
 
-    def __init__(self, shape: KvShape, pages: int, page_size: int) -> None:
-        self.ledger = PageLedger(pages, page_size)
-        # Not zeros: memory that no page has used yet is not taken from the machine.
-        self._store = torch.empty(shape.layers, 2, shape.heads, pages, page_size, shape.width)
-        self._slots = self._store.view(shape.layers, 2, shape.heads, pages * page_size, shape.width)
+    def __init__(
+        self,
+        shape: KvShape,
+        pages: int,
+        page_size: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        window: int | None = None,
+        prefix_cache: bool = False,
+        lazy_keys: int = 1,
+        host_pages: int = 0,
+        path: str | None = None,
+    ) -> None:
+        if window is not None and prefix_cache:
+            raise ArgumentError("a cache with a window gives pages back, so it can have no prefix cache")
+        ledger = PageLedger(pages, page_size, window)
+        self.store = KvStore(shape, pages, page_size, dtype, path)
+        publisher = KvPublisher(ledger, self.store)
+        host = HostPool(shape, host_pages, page_size, dtype) if host_pages else None
+        super().__init__(
+            ledger,
+            KvPrefixes(ledger, lazy_keys) if prefix_cache else None,
+            KvOffload(ledger, self.store, host) if host is not None else None,
+            publisher,
+            KvRetrieval(ledger, self.store, publisher.descriptor),
+        )
+        self._stage: Stage[KvPlan] = Stage()
 
     def layer(self, index: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of one layer, each float32 (heads, pages, page_size, width); not a copy."""
-        keys, values = self._store[index]
-        return keys, values
+        """See `KvStore.layer`."""
+        return self.store.layer(index)
 
     def write(self, index: int, keys: Tensor, values: Tensor, plan: KvPlan) -> None:
-        """Put the step's keys and values, float32 (tokens, heads, width), into the planned slots."""
-        for place, new in enumerate((keys, values)):
-            self._slots[index, place].index_copy_(1, plan.slots, new.transpose(0, 1))
+        """See `KvStore.write`."""
+        self.store.write(index, keys, values, plan)
 
     def can_promise(self, tokens: int) -> bool:
         """Whether `ingest` with a claim of so many tokens would succeed now."""
@@ -89,18 +106,27 @@ class PagedKvCache:
         if overrides is not None and not isinstance(overrides, KvClaim):
             raise EngineError(f"the KV cache takes a KvClaim, got {type(overrides).__name__}")
         self.ledger.open(rid, overrides.tokens if overrides else 0)
+        if self.prefixes and overrides and overrides.layout:
+            self.prefixes.ingest(rid, overrides.layout)
 
     def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
         """Take the pages that the step lacks, blank, or none of them."""
+        if self._is_away(step):
+            return _AWAY
+        self.ledger.fork(forks_before(step))
         if not self.ledger.can_take(step.rows):
+            self.ledger.unfork(forks_before(step))
             return NO_ROOM
-        # The end of a page is read before it is written, at weight 0; a NaN of the last owner times 0 is NaN.
-        self._store[:, :, :, self.ledger.take(step.rows)] = 0.0
+        fresh = self.ledger.take(step.rows)
+        self.store.blank(fresh.pages)
+        self.store.copy(fresh.copies)
+        self._stage.reserved(step, ahead=ctx.is_preplan)
         return READY
 
     def rollback(self, step: ResourceStep, ctx: StepContext) -> None:
         """Give the step's pages back; the free list stands as before."""
         self.ledger.give_back(step.rows)
+        self.ledger.unfork(forks_before(step))
 
     def plan(self, step: ResourceStep, ctx: StepContext) -> KvPlan:
         """Slots for the new tokens, and each row's pages.
@@ -108,32 +134,58 @@ class PagedKvCache:
         Raises:
             EngineError: a row was not admitted.
         """
-        rows = tuple(self._row(segment) for segment in step.rows)
-        slots = [slot for row in rows for slot in self._row_slots(row)]
-        return KvPlan(torch.tensor(slots, dtype=torch.int64), rows, self.ledger.page_size)
+        plan = KvPlan.of([self._row(segment) for segment in step.rows], self.ledger.page_size)
+        if ctx.is_preplan:
+            self._stage.planned(plan)
+        return plan
+
+    def promote(self, step: ResourceStep, ctx: StepContext) -> KvPlan:
+        """See `PlansAhead`."""
+        return self._stage.promote() or self.plan(step, ctx)
+
+    def clear_preplan(self) -> None:
+        """See `PlansAhead`."""
+        if step := self._stage.clear():
+            self.ledger.give_back(step.rows)
+            self.ledger.unfork(forks_before(step))
 
     def commit(self, step: ResourceStep, ctx: StepContext) -> None:
         """The step's tokens are stored."""
         self.ledger.store(step.rows)
+        self.ledger.fork(forks_after(step))
+        self.ledger.settle((*forks_before(step), *forks_after(step)))
+        if self.prefixes:
+            self.prefixes.committed(step.rows)
 
     def remove(self, rid: str) -> None:
-        """Free all pages of a request."""
+        """Free all pages of a request; those that the prefix cache owns too stay with it."""
+        if self.prefixes:
+            self.prefixes.remove(rid)
+        if self._offloaded is not None:
+            self._offloaded.remove(rid)
+        self._retrieval.remove(rid)
         self.ledger.close(rid)
 
     def check_integrity(self) -> None:
-        """Every page free or owned once, every promise covered."""
+        """The owners of every page are counted right, every promise is covered."""
         self.ledger.check_integrity()
+        if self._offloaded is not None:
+            self._offloaded.check_integrity()
+
+    def _is_away(self, step: ResourceStep) -> bool:
+        """Whether a request of the step was offloaded; none is, most of the time."""
+        if self._offloaded is None or self._offloaded.empty:
+            return False
+        forks = (*forks_before(step), *forks_after(step))
+        rids = {segment.request_id for segment in step.rows}
+        rids.update(rid for fork in forks for rid in (fork.request_id, fork.target[0]))
+        return any(map(self.is_offloaded, rids))
 
     def _row(self, segment: Segment) -> KvRow:
-        stream = self.ledger.stream(segment.request_id, segment.label)
-        used = self.ledger.pages_for(stream.stored + segment.span)
+        rid, span, label = segment
+        stream = self.ledger.stream(rid, label)
+        used = self.ledger.pages_for(stream.stored + span) - stream.gone
         if used > len(stream.pages):
-            raise EngineError(
-                f"request {segment.request_id!r} needs {used} pages, owns {len(stream.pages)}: "
-                "admit before plan"
-            )
-        return KvRow(stream.stored, segment.span, tuple(stream.pages[:used]))
-
-    def _row_slots(self, row: KvRow) -> list[int]:
-        size = self.ledger.page_size
-        return [row.pages[at // size] * size + at % size for at in range(row.start, row.start + row.span)]
+            owned = len(stream.pages)
+            raise EngineError(f"request {rid!r} needs {used} pages, owns {owned}: admit before plan")
+        return KvRow(stream.stored, span, stream.pages[:used], stream.gone)

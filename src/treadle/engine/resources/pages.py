@@ -1,62 +1,72 @@
-"""Who owns which page of a pool: streams, the free list, and what was promised. No tensors here.
+"""The steps of the page accounts: what a step takes, gives back or stores. No tensors here.
 
-Three sums hold at any moment. Every page is free or owned by exactly one stream. A stream owns
-enough pages for what is stored and what is reserved. What is promised and not yet taken never
-exceeds what is free, so a request that was given a promise can always be carried to its end.
-
-The free list is a stack. Pages given back by a rollback go back in reverse, so that it stands as it
-stood before.
+A page is free, or its owners are counted; a stream owns enough pages for what is stored; and what was
+promised can be kept.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from treadle.engine.resources.accounts import Accounts
+from treadle.engine.resources.page_pool import PagePool
 from treadle.engine.resources.step import Segment
+from treadle.engine.resources.streams import Fresh, Stream
 from treadle.errors import ArgumentError, EngineError
 
 
-@dataclass(slots=True)
-class Stream:
-    """One growing row of tokens.
+class Fork(NamedTuple):
+    """A new stream that begins as another one of the same request, or of `to_request`."""
 
-    Attributes:
-        pages: pages in the order of the tokens; the last `taken` belong to the admitted step.
-        stored: tokens whose step committed.
-        taken: pages reserved by a step that is admitted and not committed.
-    """
+    request_id: str
+    to_label: str
+    label: str = "main"
+    to_request: str | None = None
 
-    pages: list[int] = field(default_factory=list)
-    stored: int = 0
-    taken: int = 0
+    @property
+    def target(self) -> tuple[str, str]:
+        """Request and label of the new stream."""
+        return self.to_request or self.request_id, self.to_label
 
 
 class PageLedger:
-    """Accounts for `total` pages of `page_size` tokens each."""
+    """Accounts for `total` pages of `page_size` tokens each.
 
-    def __init__(self, total: int, page_size: int) -> None:
-        if total < 1 or page_size < 1:
-            raise ArgumentError(f"a pool needs at least one page of one token, got {total} x {page_size}")
+    Args:
+        total: pages.
+        page_size: tokens of a page.
+        window: how far back a token sees, itself included; None: to the beginning.
+
+    Raises:
+        ArgumentError: a pool without a page, pages without a token, a window without one.
+    """
+
+    def __init__(self, total: int, page_size: int, window: int | None = None) -> None:
+        if page_size < 1 or (window is not None and window < 1):
+            raise ArgumentError(f"a page and a window need a token, got {page_size} and {window}")
+        self.accounts = Accounts(PagePool(total), page_size)
         self.total = total
         self.page_size = page_size
-        self._free = list(range(total - 1, -1, -1))
-        self._streams: dict[str, dict[str, Stream]] = {}
-        self._promised: dict[str, int] = {}
+        self.window = window
 
     @property
     def free(self) -> tuple[int, ...]:
         """The free pages, the next one to be taken last."""
-        return tuple(self._free)
+        return self.accounts.pool.free
+
+    @property
+    def available(self) -> int:
+        """Pages that no request has: the free ones, and those that a prefix cache alone keeps."""
+        return self.accounts.pool.available
 
     def pages_for(self, tokens: int) -> int:
         """Pages that so many tokens need."""
-        return -(-tokens // self.page_size)
+        return self.accounts.pages_for(tokens)
 
     def can_promise(self, tokens: int) -> bool:
         """Whether a request of so many tokens can be carried to its end beside all the others."""
-        return self.pages_for(tokens) <= self._unpromised()
+        return self.pages_for(tokens) <= self.accounts.unpromised
 
     def open(self, rid: str, promised_tokens: int) -> None:
         """Open a request and promise it room for so many tokens.
@@ -64,31 +74,19 @@ class PageLedger:
         Raises:
             EngineError: it is open already, or the promise could not be kept.
         """
-        if rid in self._streams:
-            raise EngineError(f"request {rid!r} is open already: remove it first")
-        if not self.can_promise(promised_tokens):
-            raise EngineError(
-                f"request {rid!r} asks for {self.pages_for(promised_tokens)} pages, {self._unpromised()} of "
-                f"{self.total} can be promised: ask can_promise first"
-            )
-        self._streams[rid] = {}
-        self._promised[rid] = self.pages_for(promised_tokens)
+        self.accounts.open(rid, self.pages_for(promised_tokens))
 
     def close(self, rid: str) -> None:
         """Free all pages of a request; one that is unknown has none."""
-        self._promised.pop(rid, None)
-        for stream in self._streams.pop(rid, {}).values():
-            self._free.extend(reversed(stream.pages))
+        self.accounts.close(rid)
 
-    def stream(self, rid: str, label: str) -> Stream:
+    def stream(self, rid: str, label: str = "main") -> Stream:
         """The stream of that label, empty when nothing was added to it yet.
 
         Raises:
             EngineError: the request is not open.
         """
-        if rid not in self._streams:
-            raise EngineError(f"request {rid!r} is not open here: ingest it before a step names it")
-        return self._streams[rid].setdefault(label, Stream())
+        return self.accounts.stream(rid, label)
 
     def can_take(self, segments: Sequence[Segment]) -> bool:
         """Whether every segment gets its pages without breaking a promise made to another request.
@@ -96,62 +94,63 @@ class PageLedger:
         Raises:
             EngineError: a request is not open, or two segments are for one stream.
         """
-        if len({(segment.request_id, segment.label) for segment in segments}) < len(segments):
+        wanted: dict[str, int] = {}
+        for rid, span, label in segments:
+            wanted[rid] = wanted.get(rid, 0) + self.stream(rid, label).missing(span)
+        if len(wanted) < len(segments) and len({(each[0], each[2]) for each in segments}) < len(segments):
             raise EngineError(f"a step has one segment for a stream at most, got {list(segments)}")
-        wanted: Counter[str] = Counter()
-        for segment in segments:
-            wanted[segment.request_id] += self._missing(segment)
-        beyond = sum(max(0, pages - self._outstanding(rid)) for rid, pages in wanted.items())
-        return beyond <= self._unpromised()
+        beyond = sum(
+            max(0, pages - self.accounts.get(rid).outstanding) for rid, pages in wanted.items() if pages
+        )
+        return beyond <= self.accounts.unpromised
 
-    def take(self, segments: Sequence[Segment]) -> list[int]:
+    def take(self, segments: Sequence[Segment]) -> Fresh:
         """Give every segment the pages it lacks, and return them all; only after `can_take`."""
-        taken: list[int] = []
-        for segment in segments:
-            stream = self.stream(segment.request_id, segment.label)
-            fresh = [self._free.pop() for _ in range(self._missing(segment))]
-            stream.pages += fresh
-            stream.taken += len(fresh)
-            taken += fresh
-        return taken
+        fresh = Fresh()
+        for rid, span, label in segments:
+            if count := self.stream(rid, label).take(span, fresh):
+                self.accounts.use(self.accounts.get(rid), count)
+        return fresh
 
     def give_back(self, segments: Sequence[Segment]) -> None:
         """Undo `take` for the segments whose step did not commit, in reverse."""
-        for segment in reversed(segments):
-            stream = self._streams.get(segment.request_id, {}).get(segment.label)
-            while stream is not None and stream.taken:
-                self._free.append(stream.pages.pop())
-                stream.taken -= 1
+        for rid, _, label in reversed(segments):
+            account = self.accounts.find(rid)
+            if account is not None and label in account.streams:
+                self.accounts.use(account, -account.streams[label].undo())
 
     def store(self, segments: Sequence[Segment]) -> None:
         """The segments' tokens are stored: their pages are no longer the step's but the stream's."""
-        for segment in segments:
-            stream = self.stream(segment.request_id, segment.label)
-            stream.stored += segment.span
-            stream.taken = 0
+        for rid, span, label in segments:
+            self.stream(rid, label).store(span, self.window)
+
+    def fork(self, forks: Iterable[Fork]) -> None:
+        """Let new streams begin as others; again for the same step: nothing.
+
+        Raises:
+            EngineError: a request is not open, or the new stream has tokens already.
+        """
+        for each in forks:
+            source, target = self.stream(each.request_id, each.label), self.stream(*each.target)
+            if target.born:
+                continue
+            if target.start or target.pages or target is source:
+                raise EngineError(f"stream {each.target} has tokens already: fork into a new label")
+            target.follow(source)
+
+    def unfork(self, forks: Sequence[Fork]) -> None:
+        """Undo `fork` for streams whose step did not commit, in reverse and after `give_back`."""
+        for each in reversed(forks):
+            rid, label = each.target
+            account = self.accounts.find(rid)
+            if account is not None and label in account.streams and account.streams[label].born:
+                self.accounts.pool.drop(account.streams.pop(label).owned)
+
+    def settle(self, forks: Iterable[Fork]) -> None:
+        """The new streams' step committed: they stay."""
+        for each in forks:
+            self.stream(*each.target).born = False
 
     def check_integrity(self) -> None:
         """Raise EngineError naming the sum that does not hold."""
-        streams = [stream for labels in self._streams.values() for stream in labels.values()]
-        seen = Counter([*self._free, *(page for stream in streams for page in stream.pages)])
-        if seen != Counter(range(self.total)):
-            wrong = {page: seen[page] for page in {*seen, *range(self.total)} if seen[page] != 1}
-            raise EngineError(f"each page should be free or owned once; page -> times: {wrong}")
-        for stream in streams:
-            owned = len(stream.pages)
-            if not 0 <= stream.taken <= owned or self.pages_for(stream.stored) > owned:
-                raise EngineError(f"a stream owns too few pages for what it stores: {stream}")
-        if self._unpromised() < 0:
-            raise EngineError(f"{-self._unpromised()} more pages are promised than there are free")
-
-    def _missing(self, segment: Segment) -> int:
-        stream = self.stream(segment.request_id, segment.label)
-        return max(0, self.pages_for(stream.stored + segment.span) - len(stream.pages))
-
-    def _outstanding(self, rid: str) -> int:
-        """Pages promised to a request that it has not taken yet."""
-        owned = sum(len(stream.pages) for stream in self._streams[rid].values())
-        return max(0, self._promised[rid] - owned)
-
-    def _unpromised(self) -> int:
-        return len(self._free) - sum(map(self._outstanding, self._promised))
+        self.accounts.check_integrity()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from treadle.engine.resources.kv_cache import KvPlan
+from treadle.engine.resources.kv_plan import KvPlan
 from treadle.engine.resources.resource import ReservesNothing
 from treadle.engine.resources.step import ResourceStep, StepContext
 
@@ -34,11 +34,16 @@ class Positions(ReservesNothing):
         width: of one head.
         base: of the rotation's wave lengths.
         kv: key of the KV cache.
+        factors: what each frequency is divided by, one for each pair of numbers; none for an even rotation.
     """
 
-    def __init__(self, context: int, width: int, base: float, kv: str = "kv") -> None:
+    def __init__(
+        self, context: int, width: int, base: float, kv: str = "kv", factors: Sequence[float] = ()
+    ) -> None:
         self._kv = kv
         frequencies = 1.0 / base ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
+        if factors:
+            frequencies = frequencies / torch.tensor(factors)
         angles = torch.arange(context, dtype=torch.float32)[:, None, None] * frequencies
         self._cos, self._sin = angles.cos(), angles.sin()
 
@@ -50,5 +55,6 @@ class Positions(ReservesNothing):
     def plan(self, step: ResourceStep, ctx: StepContext) -> Rotation:
         """The rotation of every token of the batch."""
         rows = ctx.result(self._kv, KvPlan).rows
-        at = torch.cat([torch.arange(row.start, row.start + row.span) for row in rows])
+        places = [place for row in rows for place in range(row.start, row.start + row.span)]
+        at = torch.tensor(places, dtype=torch.int64)
         return Rotation(self._cos[at], self._sin[at])

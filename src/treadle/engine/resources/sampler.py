@@ -1,62 +1,71 @@
-"""Picks the next token of each request from the model's scores, alone or drawn with its own seed."""
+"""Picks the next token of each request from the model's scores. A step names the rows that need one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from treadle.engine.resources.resource import ReservesNothing
+from treadle.engine.resources.sampling import Pick, Sampling, reported
 from treadle.engine.resources.step import ResourceStep, StepContext
 from treadle.errors import EngineError
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Override at ingest: temperature 0 takes the likeliest token, above it tokens are drawn."""
+@dataclass(slots=True)
+class Voice:
+    """One request's wish, and what its picks depend on.
 
-    temperature: float = 0.0
-    seed: int = 0
+    Attributes:
+        wish: how its tokens are picked.
+        picked: how many steps that picked a token committed.
+        seen: tokens that a repetition penalty weighs down; empty when there is none.
+        token: what the running step picked.
+    """
 
+    wish: Sampling
+    picked: int
+    seen: set[int] = field(default_factory=set)
+    token: int | None = None
 
-@dataclass(frozen=True)
-class Draw:
-    """How one row draws: its temperature and its own source of chance."""
-
-    temperature: float
-    generator: torch.Generator
+    def keep(self) -> None:
+        """The step's token is the request's."""
+        if self.token is not None:
+            self.picked += 1
+            if self.wish.repetition_penalty != 1:
+                self.seen.add(self.token)
+        self.token = None
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """For each row of the step, its draw, or None to take the likeliest token."""
+    """For each row of the step, whose it is."""
 
-    draws: tuple[Draw | None, ...]
+    voices: tuple[Voice, ...]
 
-    def sample(self, scores: Tensor) -> tuple[int | None, ...]:
-        """The next token of each row of `scores`, float32 (rows, vocabulary).
+    def sample(self, scores: Tensor) -> tuple[Pick | None, ...]:
+        """The next token of each row of `scores`, float (rows, vocabulary).
 
-        Each row is drawn by itself, so that its tokens do not depend on its batch mates. None stands
-        for a row whose scores are not numbers.
+        Rows do not see each other. None stands for a row whose scores are not numbers, or hold an
+        infinite one; a score of minus infinity is a token that cannot be.
         """
-        best, tokens = scores.max(dim=-1)
-        picked: list[int | None] = []
-        for row, draw in enumerate(self.draws):
-            if not torch.isfinite(best[row]):
-                picked.append(None)
-            elif draw is None:
-                picked.append(int(tokens[row]))
-            else:
-                picked.append(_draw(scores[row], draw))
-        return tuple(picked)
+        picks = []
+        for row, (voice, token) in enumerate(zip(self.voices, _likeliest(scores), strict=True)):
+            if token is not None and not voice.wish.likeliest:
+                token = voice.wish.pick(scores[row].float(), voice.seen, voice.picked)
+            voice.token = token
+            picks.append(None if token is None else reported(token, scores[row], voice.wish.logprobs))
+        return tuple(picks)
 
 
 class Sampler(ReservesNothing):
-    """Keeps how each request wants its tokens picked. A step names the rows that need a token."""
+    """Keeps how each request wants its tokens picked, and how many were."""
 
     def __init__(self) -> None:
-        self._draws: dict[str, Draw | None] = {}
+        self._voices: dict[str, Voice] = {}
 
     def ingest(self, rid: str, overrides: object | None) -> None:
         """Open a request, with a `Sampling` or greedy.
@@ -66,32 +75,49 @@ class Sampler(ReservesNothing):
         """
         if overrides is not None and not isinstance(overrides, Sampling):
             raise EngineError(f"the sampler takes a Sampling, got {type(overrides).__name__}")
-        # Made before it is kept: a seed that torch refuses leaves nothing behind.
-        draw = None
-        if overrides and overrides.temperature > 0:
-            draw = Draw(overrides.temperature, torch.Generator().manual_seed(overrides.seed))
-        self._draws[rid] = draw
+        wish = overrides or Sampling()
+        self._voices[rid] = Voice(
+            wish, wish.picked, set(wish.past) if wish.repetition_penalty != 1 else set()
+        )
 
     def plan(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:
-        """The draws of the rows that the step names, in their order.
+        """The voices of the rows that the step names, in their order.
 
         Raises:
             EngineError: a row's request is not open.
         """
-        return SamplePlan(tuple(self._draw_of(segment.request_id) for segment in step.rows))
+        return SamplePlan(tuple(self._voice(segment.request_id) for segment in step.rows))
+
+    def rollback(self, step: ResourceStep, ctx: StepContext) -> None:
+        """A step that will not run picked nothing: its draws are drawn again."""
+        for segment in step.rows:
+            if segment.request_id in self._voices:
+                self._voices[segment.request_id].token = None
+
+    def commit(self, step: ResourceStep, ctx: StepContext) -> None:
+        """What was picked counts: the next draw is another one, and the token was seen."""
+        for segment in step.rows:
+            self._voice(segment.request_id).keep()
 
     def remove(self, rid: str) -> None:
         """Forget how the request picks."""
-        self._draws.pop(rid, None)
+        self._voices.pop(rid, None)
 
-    def _draw_of(self, rid: str) -> Draw | None:
-        if rid not in self._draws:
+    def _voice(self, rid: str) -> Voice:
+        if rid not in self._voices:
             raise EngineError(f"request {rid!r} is not open in the sampler: ingest it before a step names it")
-        return self._draws[rid]
+        return self._voices[rid]
 
 
-def _draw(scores: Tensor, draw: Draw) -> int:
-    # From the best score down, in float64: a tiny temperature then gives 0 and minus infinity, never NaN.
-    below = scores.double() - scores.max()
-    chances = torch.softmax(below / draw.temperature, dim=-1)
-    return int(torch.multinomial(chances, 1, generator=draw.generator))
+def _likeliest(scores: Tensor) -> Sequence[int | None]:
+    """The token of the best score of each row, None where that is no finite number."""
+    if scores.device.type == "cpu":
+        # On a CPU torch finds a place ten times slower than numpy; both stop at the first NaN.
+        tokens = torch.from_numpy(scores.float().numpy().argmax(axis=-1))
+    else:
+        tokens = scores.argmax(dim=-1)
+    best = scores.gather(-1, tokens[:, None])[:, 0]
+    return [
+        token if math.isfinite(value) else None
+        for token, value in zip(tokens.tolist(), best.tolist(), strict=True)
+    ]

@@ -1,6 +1,7 @@
 """What one step carries: who adds how much to which resource, and what each resource answers.
 
-A step is declared once per forward pass, so these are small and made without ceremony.
+A step is declared once per forward pass, so these are small and made without ceremony. A conductor reads
+them in a process that computes nothing: no torch here.
 """
 
 from __future__ import annotations
@@ -50,9 +51,43 @@ class StepContext:
 
     Attributes:
         plan_results: what each resource planned, filed as soon as it is known.
+        request_ids: the requests that the step computes for, in the order of their rows.
+        padded_request_ids: these and then the padding rows that fill up a captured shape; just these
+            when there are none.
+        graph_walk: the walk that the step runs, for all requests that `request_walks` does not name.
+        request_walks: request -> its walk, where walks are combined in one step.
+        slot: which set of static buffers the step runs in; None when it is not captured.
+        is_preplan: the step is admitted and planned one step ahead. Set by the runner in each verb.
+
+    Raises:
+        EngineError: `padded_request_ids` do not begin with `request_ids`.
     """
 
     plan_results: dict[str, object] = field(default_factory=dict)
+    request_ids: tuple[str, ...] = ()
+    padded_request_ids: tuple[str, ...] = ()
+    graph_walk: str | None = None
+    request_walks: Mapping[str, str] = field(default_factory=dict)
+    slot: int | None = None
+    is_preplan: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.padded_request_ids:
+            self.padded_request_ids = self.request_ids
+        elif self.padded_request_ids[: len(self.request_ids)] != self.request_ids:
+            raise EngineError(
+                f"padding rows follow the requests: expected {self.request_ids} first, "
+                f"got {self.padded_request_ids}"
+            )
+
+    @property
+    def padding_ids(self) -> tuple[str, ...]:
+        """The padding rows."""
+        return self.padded_request_ids[len(self.request_ids) :]
+
+    def walk_of(self, rid: str) -> str | None:
+        """The walk that the step runs for one request."""
+        return self.request_walks.get(rid, self.graph_walk)
 
     def result(self, key: str, kind: type[T]) -> T:
         """What resource `key` planned in this step.
@@ -114,3 +149,39 @@ class FullAdmitOutcome(NamedTuple):
 
 READY = AdmitOutcome(ok=True, ready=True)
 NO_ROOM = AdmitOutcome(ok=False, ready=False, reason=Refusal.ALLOCATION_FAILED)
+
+
+@dataclass(frozen=True)
+class PublishedInfo:
+    """What a resource tells other nodes about one request: the base of each resource's own record.
+
+    A value that can be sent to another process, and that does not change when the request goes on: a
+    growing list is copied into it.
+    """
+
+
+class CachedPrefix(NamedTuple):
+    """How much of a walk need not be computed, because it is stored already.
+
+    Attributes:
+        length: tokens from the walk's beginning.
+        whole: these are all of the walk's tokens and its last one need not be computed: it need not run.
+    """
+
+    length: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class NodeResourceSpec:
+    """What a deployment declares about a resource before anything is built.
+
+    Attributes:
+        kind: what is to be built.
+        depends_on: keys of the resources whose plan it reads.
+        settings: what its maker is given, by name.
+    """
+
+    kind: str
+    depends_on: tuple[str, ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
