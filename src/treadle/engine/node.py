@@ -12,6 +12,7 @@ from treadle.engine.forward import ATTENTION, KV, POSITIONS, SAMPLER, ForwardPas
 from treadle.engine.generation import Generation, Row
 from treadle.engine.models.architectures import LanguageModel
 from treadle.engine.models.build import stored_type
+from treadle.engine.models.native_llama import NativeLlama
 from treadle.engine.resources.kv_cache import PagedKvCache
 from treadle.engine.resources.kv_step import KvClaim
 from treadle.engine.resources.kv_store import KvShape
@@ -105,6 +106,7 @@ def build_node(
         dtype=stored_type(model.precision),
         prefix_cache=prefix_cache,
         host_pages=host_pages,
+        layout="native" if isinstance(model, NativeLlama) else "torch",
     )
     compute = forward_pass(model, cache)
     resources: dict[str, Resource] = {

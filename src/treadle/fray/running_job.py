@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Protocol, Self
 from weakref import ref
 
-from treadle.fray.termination import told_to_end
+from treadle.termination import told_to_end
 
 
 class RunningJob(Protocol):

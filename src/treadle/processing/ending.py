@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from treadle.domain.result import Counters
 from treadle.errors import StoppedError
-from treadle.fray.termination import Terminated
 from treadle.processing.account import named_counts
 from treadle.telemetry import Outcome, RunEnded
+from treadle.termination import Terminated
 
 
 @dataclass

@@ -108,7 +108,7 @@ class ContentMachine(RuleBasedStateMachine):
         added |= {fork.target: [9] for fork in before if data.draw(st.booleans())}
         segments = tuple(Segment(rid, len(new), label) for (rid, label), new in added.items())
         step = SubmoduleStep({"kv": KvStep(before=tuple(before))}, segments)
-        free = self.cache.ledger.free
+        free, kept = self.cache.ledger.free, self.cache.holdings().kept
         ahead = end == "clear" or data.draw(st.booleans())
         outcome = self.runner.pre_admit(step) if ahead else self.runner.admit(step)
         if not outcome.ok:
@@ -130,7 +130,8 @@ class ContentMachine(RuleBasedStateMachine):
             assert not ahead or self.runner.admit(step).ok
             assert len(self.cache.ledger.free) == taken, "admitted twice"
             self.commit(step, added, before, data)
-        if end in ("clear", "roll back") and not self.cache.holdings().kept:
+        # A page that the prefix cache let go of for the step is free now.
+        if end in ("clear", "roll back") and self.cache.holdings().kept == kept:
             assert self.cache.ledger.free == free
 
     @rule(data=st.data(), rid=RIDS, prompt=TEXTS)

@@ -37,7 +37,7 @@ def test_a_snapshot_finished_later_says_what_was_to_be_said_then(cache: PagedKvC
     eager, snapshot = publication(cache, "a"), cache.publish_snapshot("a", "node", "walk")
     assert eager.length == 40
     assert eager.pages == tuple(cache.ledger.stream("a").pages[:3])
-    assert eager.descriptor == KvDescriptor(SHAPE, 16, "float32", pages=8)
+    assert eager.descriptor == KvDescriptor(SHAPE, 16, "float32", "torch", pages=8)
     store(cache, "a", 30)
     assert cache.publish_from_snapshot("a", snapshot, "node", "walk") == eager
     assert len(publication(cache, "a").pages) == 5

@@ -108,6 +108,7 @@ def test_pages_of_another_kind_or_of_nobody_elses_memory_are_refused_for_good(tm
     for cache, info in (
         (PagedKvCache(SHAPE, 6, 8), shared),
         (PagedKvCache(SHAPE, 6, 4, dtype=torch.bfloat16), shared),
+        (PagedKvCache(SHAPE, 6, 4, layout="other"), shared),
         (PagedKvCache(SHAPE, 6, 4), published(prefilled(None))),
     ):
         cache.ingest("a", None)

@@ -9,10 +9,10 @@ import pytest
 
 from treadle.engine import catalog
 from treadle.errors import ArgumentError, MissingExtraError, StepError
-from treadle.fray.termination import Terminated
 from treadle.integrations.cli import app as cli
 from treadle.integrations.cli import demo
 from treadle.integrations.cli.params import parse_params
+from treadle.termination import Terminated
 
 COMMAND = [
     sys.executable,

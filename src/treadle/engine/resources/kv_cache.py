@@ -49,6 +49,7 @@ class PagedKvCache(KvAbilities):
         lazy_keys: generated tokens that may wait before they can be matched.
         host_pages: room for pages of offloaded requests; 0: none can be offloaded.
         path: the file for the pages, in shared memory best, where other processes are to read them.
+        layout: names how the numbers stand in a page; only pages of the same layout are retrieved.
 
     Raises:
         ArgumentError: a pool without a page, pages without a token, a window without one or with a prefix
@@ -69,12 +70,13 @@ class PagedKvCache(KvAbilities):
         lazy_keys: int = 1,
         host_pages: int = 0,
         path: str | None = None,
+        layout: str = "torch",
     ) -> None:
         if window is not None and prefix_cache:
             raise ArgumentError("a cache with a window gives pages back, so it can have no prefix cache")
         ledger = PageLedger(pages, page_size, window)
         self.store = KvStore(shape, pages, page_size, dtype, path)
-        publisher = KvPublisher(ledger, self.store)
+        publisher = KvPublisher(ledger, self.store, layout)
         host = HostPool(shape, host_pages, page_size, dtype) if host_pages else None
         super().__init__(
             ledger,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from treadle.engine.resources.kv_store import KvShape, KvStore
@@ -19,6 +19,7 @@ class KvDescriptor:
         shape: of a token.
         page_size: tokens of a page.
         dtype: kind of number, by its name in torch.
+        layout: how the numbers stand inside a page, by name.
         pages: how many the pool has.
         path: the file that has them; None where no other process can read them.
     """
@@ -26,12 +27,13 @@ class KvDescriptor:
     shape: KvShape
     page_size: int
     dtype: str
+    layout: str
     pages: int
     path: str | None = None
 
     def fits(self, other: KvDescriptor) -> bool:
         """Whether a page of one can be a page of the other."""
-        return (self.shape, self.page_size, self.dtype) == (other.shape, other.page_size, other.dtype)
+        return replace(self, pages=0, path=None) == replace(other, pages=0, path=None)
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,12 @@ class KvSnapshot(NamedTuple):
 
 
 class KvPublisher:
-    """Publishes the requests of `ledger`, whose pages stand in `store`."""
+    """Publishes the requests of `ledger`, whose pages stand in `store`, in a `layout` by name."""
 
-    def __init__(self, ledger: PageLedger, store: KvStore) -> None:
+    def __init__(self, ledger: PageLedger, store: KvStore, layout: str) -> None:
         self._ledger = ledger
         dtype = str(store.dtype).removeprefix("torch.")
-        self.descriptor = KvDescriptor(store.shape, store.page_size, dtype, store.pages, store.path)
+        self.descriptor = KvDescriptor(store.shape, store.page_size, dtype, layout, store.pages, store.path)
 
     def snapshot(self, rid: str) -> KvSnapshot | None:
         """The stream as it stands, by a copy of its page list; None when it is not open, or away."""

@@ -20,8 +20,8 @@ from typing import TypeAlias, TypeVar
 
 from treadle.execution.report import Event, Reporter
 from treadle.fray import parked
-from treadle.fray.termination import OnSigterm, Terminated
 from treadle.kernel import carry
+from treadle.termination import OnSigterm, Terminated
 
 T = TypeVar("T")
 _Events: TypeAlias = "SimpleQueue[list[Event] | BaseException | None]"

@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError
 
 from treadle import __version__
 from treadle.errors import TreadleError, UsageError
-from treadle.fray.termination import TERMINATED, Terminated, raising_terminated
+from treadle.termination import TERMINATED, Terminated, raising_terminated
 
 INTERRUPTED = 130
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from treadle.fray.termination import Terminated
 from treadle.integrations.graph.model import duration
 from treadle.integrations.progress.columns import Cell, aligned
+from treadle.termination import Terminated
 
 _WIDE = 1_000
 

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from treadle.errors import RunError
-from treadle.fray.termination import Terminated
 from treadle.integrations.cli.console import command, told_when_stopped, warn
 from treadle.integrations.cli.params import parse_params
 from treadle.integrations.cli.units_progress import RunNotes, live_progress
@@ -22,6 +21,7 @@ from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
 from treadle.telemetry import Sink, fork
+from treadle.termination import Terminated
 
 RUNS = Path(".treadle") / "runs"
 """Where outputs go by default: a folder per step, in it one per run."""

@@ -10,7 +10,7 @@ import pytest
 
 from treadle.errors import StoppedError
 from treadle.fray import stop_requested
-from treadle.fray.termination import TERMINATED, Terminated, raising_terminated
+from treadle.termination import TERMINATED, Terminated, raising_terminated
 
 
 def strike() -> None:
