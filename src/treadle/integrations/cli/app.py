@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 import traceback
 from collections.abc import Sequence
@@ -77,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TreadleError as error:
         return _failed(str(error), error.exit_code)
     except (OSError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError) and _is_unread():
+            return TreadleError.exit_code
         return _failed(f"{type(error).__name__}: {error}", TreadleError.exit_code)
     return 0
 
@@ -106,6 +109,15 @@ def _say_whatever_comes() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _is_unread() -> bool:
+    """Whether the reader of standard output has left, as `head` does; what is left for it is dropped."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)  # of errors it tells in any case
+    if left := any(events & select.POLLERR for _, events in poll.poll(0)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return left
 
 
 def _failed(message: str, code: int) -> int:
