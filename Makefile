@@ -1,13 +1,13 @@
 # Everything here works on a fresh machine that has Python 3.11 or newer, git and make.
 #   make demo      set up, run the main job, print where the report is
 #   make test      set up, check style, types and imports, run the tests
-#   make servers   install the servers that some tests start (Debian or Ubuntu, as root); without them these are skipped
+#   make servers   install the servers and the compiler that some tests use (Debian or Ubuntu, as root)
 #   make test-all  the same with the slow tests: killed processes, whole demos, a browser
 #   make format    fix formatting and lint
 #   make bench     run the benchmarks
 #   make bench-dag what a step costs, beside the peers; writes docs/benchmarks.md; ten minutes
 #   make bench-data  what rows cost, beside the peers; writes docs/benchmarks.md; half an hour
-#   make bench-engine  what generating costs, beside other engines; writes docs/benchmarks.md; three quarters of an hour
+#   make bench-engine  what generating costs, beside other engines; writes docs/benchmarks.md; half an hour
 #   make clean     remove .venv, .venv-peers* and .treadle
 
 PYTHON ?= python3
@@ -27,7 +27,7 @@ demo: $(VENV)/demo.stamp
 servers:
 	mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql prometheus prometheus-pushgateway
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql prometheus prometheus-pushgateway g++
 
 test: check
 	$(BIN)/pytest -m "not slow"
