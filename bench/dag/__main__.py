@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,18 @@ from bench.dag.graphs import shapes
 from bench.dag.launch import ask
 from bench.dag.measures import MEASURES
 from bench.dag.picture import draw
-from bench.dag.show import into_page, on_terminal
-from bench.dag.tables import Table, measure_table, settings_table, shape_table
+from bench.dag.tables import measure_table, settings_table, shape_table
+from bench.page import Section
+from bench.places import PAGE
+from bench.table import Table, on_terminal
+
+SECTION = Section("dag", "Results")
 
 
 def main() -> None:
     options = _options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the worker is ended too
-    began = time.monotonic()
+    began, load = time.monotonic(), os.getloadavg()[0]
     scores = [] if options.only is None and options.measures is not None else _compare(options)
     rows = _measure(options) if options.measures is not None or options.only is None else {}
     tables = [shape_table(name, len(needs), scores) for name, needs in shapes().items() if scores]
@@ -40,7 +46,7 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(_raw(scores, rows), indent=1))
     if options.markdown:
-        _write_page(options, tables, rows)
+        SECTION.into_page([_drawn(each, rows) for each in tables], load)
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -86,10 +92,10 @@ def _measure(options: Any) -> dict[str, tuple[list[Any], str | None]]:
     return found
 
 
-def _write_page(options: Any, tables: list[Table], rows: dict[str, tuple[list[Any], str | None]]) -> None:
-    picture = draw(rows["growth"][0]) if "growth" in rows else None
-    words = [each for each in sys.argv[1:] if each not in ("--json", str(options.json))]
-    into_page(tables, " ".join(["python -m bench.dag", *words]), picture)
+def _drawn(table: Table, rows: dict[str, tuple[list[Any], str | None]]) -> Table:
+    """The table of growth with its picture, any other as it is."""
+    picture = draw(rows["growth"][0]) if table.title == "growth" else None
+    return replace(table, picture=str(picture.relative_to(PAGE.parent))) if picture else table
 
 
 def _raw(scores: list[Score], rows: dict[str, tuple[list[Any], str | None]]) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-PEERS = Path(os.environ.get("BENCH_PEERS", ROOT / ".venv-peers"))
+from bench.places import PEERS, ROOT
 
 
 @dataclass(frozen=True)

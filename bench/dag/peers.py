@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.dag.launch import PEERS, ROOT, python_of
+from bench.dag.launch import python_of
+from bench.places import PEERS, ROOT
 
 REQUIREMENTS = ROOT / "bench" / "requirements-peers.txt"
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.dag.launch import ROOT
 from bench.dag.measures.measure import Row
+from bench.places import ROOT
 
 PICTURE = ROOT / "docs" / "images" / "growth.svg"
 _WIDE, _HIGH, _LEFT, _TOP = 560, 260, 60, 20

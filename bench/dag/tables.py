@@ -1,26 +1,15 @@
-"""The tables, as data: a title, a line on how to read it, a head and rows of text."""
+"""The tables, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from bench.dag.compare import COLD, WARM, Score
 from bench.dag.contenders import floor
 from bench.dag.measures.measure import Measure, Row
+from bench.table import Table
 
 NOTHING = "-"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Everything is text by now; notes stand below."""
-
-    title: str
-    about: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
 
 
 def shape_table(shape: str, steps: int, scores: Sequence[Score]) -> Table:
@@ -66,14 +55,12 @@ def settings_table(scores: Iterable[Score]) -> Table:
         for score in scores
     ]
     head = ("", "version", "keeps", "settings", "remarks")
-    return Table("Settings", "The version of the floor is that of Python.", head, rows)
+    return Table("Settings", "The version of the floor is that of Python.", head, rows, words=5)
 
 
 def measure_table(measure: Measure, rows: Sequence[Row], problem: str | None) -> Table:
     """The rows of one measure as they came."""
-    head = list(dict.fromkeys(name for row in rows for name in row))
-    text = [tuple(_cell(row.get(name)) for name in head) for row in rows]
-    return Table(measure.name, measure.about, head, text, (f"Ended early: {problem}.",) if problem else ())
+    return Table.of(measure.name, measure.about, rows, (f"Ended early: {problem}.",) if problem else ())
 
 
 def _marked(score: Score, shape: str, steps: int) -> str:
@@ -97,12 +84,6 @@ def _time(score: Score, shape: str, state: str) -> str:
 def _ratio(score: Score, other: Score | None, shape: str, state: str) -> str:
     mine, base = score.median(shape, state), other.median(shape, state) if other else None
     return NOTHING if mine is None or not base else _short(mine / base)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def _short(value: float) -> str:

@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import signal
-import subprocess
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.dag.launch import PEERS
-from bench.dag.show import on_terminal
-from bench.dag.tables import Table
 from bench.data.compare import Bench, Score
 from bench.data.contender import BATCHES, KEYS, ROWS, SKEWED, contender, contenders
 from bench.data.corpus import SHARDS
 from bench.data.tables import TITLES, case_table, gain_table, memory_table, settings_table
-from bench.page import Section
+from bench.page import Section, versions_of
+from bench.places import PEERS
+from bench.table import Table, on_terminal
 
 SECTION = Section("data", "Rows")
 CASES = (ROWS, BATCHES, KEYS, SKEWED)
@@ -40,12 +36,13 @@ def main() -> None:
     bench = Bench(options.peers, options.work, options.limit, _tell)
     found = {case: bench.compare(contenders(case), options.rows, options.rounds) for case in options.only}
     tables = _tables(bench, found, options.rows)
-    versions = _versions(options.peers)
+    theirs = {each.package for case in CASES for each in contenders(case) if each.package and each.is_peer}
+    versions = versions_of(("treadle",), theirs, options.peers)
     scores = [score for each in found.values() for score in each]
     tables.append(settings_table(scores, versions))
     on_terminal(tables)
     if options.markdown:
-        SECTION.into_page(tables, versions, options.rounds, (load, os.getloadavg()[0]))
+        SECTION.into_page(tables, load, rounds=options.rounds, versions=versions)
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -83,21 +80,6 @@ def _tables(bench: Bench, found: dict[str, list[Score]], documents: int) -> list
             label = f"{TITLES[case]}: {name}"
             peaks[label] = (few, many.peak if many.costs else None)
     return [*tables, memory_table(peaks, documents // 4, documents)]
-
-
-def _versions(peers: Path) -> dict[str, str]:
-    known = {"python": platform.python_version(), "treadle": version("treadle")}
-    names = sorted(
-        {each.package for case in CASES for each in contenders(case) if each.package and each.is_peer}
-    )
-    code = f"from importlib.metadata import version; print(*map(version, {names!r}))"
-    try:
-        told = subprocess.run(
-            [peers / "bin" / "python", "-c", code], stdout=subprocess.PIPE, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return known
-    return known | dict(zip(names, told.stdout.split(), strict=True))
 
 
 def _tell(text: str) -> None:

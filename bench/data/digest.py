@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.dag.launch import ROOT
+from bench.places import ROOT
 
 
 class Digest(NamedTuple):

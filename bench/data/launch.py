@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.dag.launch import ROOT
 from bench.data.contender import Contender
+from bench.places import ROOT
 
 _SET_SUBREAPER = 36  # of prctl: processes without a parent become ours, so that their time is counted
 _POLL_S, _SAMPLE_S, _LINGER_S = 0.02, 0.25, 10.0

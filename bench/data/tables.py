@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.dag.tables import Table
 from bench.data.compare import Score
 from bench.data.contender import BATCHES, KEYS, ROWS, SKEWED
+from bench.table import Table
 
 TITLES = {
     ROWS: "Map and filter, by functions of one row",
@@ -95,6 +95,7 @@ def settings_table(scores: Sequence[Score], versions: Mapping[str, str]) -> Tabl
         "The version of the loop is that of Python.",
         ("", "", "version", "settings"),
         rows,
+        words=4,
     )
 
 

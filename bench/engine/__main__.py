@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
-import subprocess
 import sys
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.dag.launch import ROOT
-from bench.dag.show import on_terminal
 from bench.engine.compare import Bench, Score
 from bench.engine.contender import CONTENDERS, contenders
 from bench.engine.tables import case_table, settings_table
 from bench.engine.workload import CASES
-from bench.page import Section
+from bench.page import Section, versions_of
+from bench.places import ROOT
+from bench.table import on_terminal
 
 PEERS = Path(os.environ.get("BENCH_ENGINE_PEERS", ROOT / ".venv-peers-engine"))
 SECTION = Section("engine", "Generating")
@@ -35,13 +32,14 @@ def main() -> None:
     began, load = time.monotonic(), os.getloadavg()[0]
     bench = Bench(options.peers, options.limit, lambda text: print(text, file=sys.stderr, flush=True))
     found = {case: _compare(bench, case, options) for case in options.only}
-    versions = _versions(options.peers)
+    ours, theirs = ({each.package for each in CONTENDERS if each.is_peer is peer} for peer in (False, True))
+    versions = versions_of(sorted(ours), theirs, options.peers)
     scores: list[Score] = [each for listed in found.values() for each in listed]
     tables = [case_table(case, listed) for case, listed in found.items()]
     tables.append(settings_table(scores, versions))
     on_terminal(tables)
     if options.markdown:
-        SECTION.into_page(tables, versions, options.rounds, (load, os.getloadavg()[0]))
+        SECTION.into_page(tables, load, rounds=options.rounds, versions=versions)
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -66,20 +64,6 @@ def _options() -> Any:
     if options.markdown and (options.only is not CASES or options.names != ("",)):
         parser.error("--markdown: the page has everything, so not with --only or --names")
     return options
-
-
-def _versions(peers: Path) -> dict[str, str]:
-    known = {"python": platform.python_version()}
-    known |= {each.package: version(each.package) for each in CONTENDERS if not each.is_peer}
-    names = sorted({each.package for each in CONTENDERS if each.is_peer})
-    code = f"from importlib.metadata import version; print(*map(version, {names!r}))"
-    try:
-        told = subprocess.run(
-            [peers / "bin" / "python", "-c", code], stdout=subprocess.PIPE, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return known
-    return known | dict(zip(names, told.stdout.split(), strict=True))
 
 
 if __name__ == "__main__":

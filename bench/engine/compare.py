@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.dag.launch import ROOT
 from bench.engine.contender import Contender
+from bench.places import ROOT
 
 
 @dataclass(frozen=True)

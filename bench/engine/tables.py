@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.dag.tables import Table
 from bench.engine.compare import Score
 from bench.engine.workload import MANY, ONE, PREFIX
+from bench.table import Table
 
 TITLES = {
     MANY: "Many requests at once",
@@ -46,7 +46,7 @@ def settings_table(scores: Sequence[Score], versions: Mapping[str, str]) -> Tabl
     names = {each.contender.name: each.contender for each in scores}
     rows = [(name, versions.get(each.package, NOTHING), each.settings) for name, each in names.items()]
     about = "Two threads each. The first token is that of each request, in the mean."
-    return Table("Settings of the engines", about, ("", "version", "settings"), rows)
+    return Table("Settings of the engines", about, ("", "version", "settings"), rows, words=3)
 
 
 def _row(score: Score, best: Score | None, reference: Score | None) -> tuple[str, ...]:

@@ -17,17 +17,14 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
-from rich.markup import escape
-
-from bench.dag.launch import ROOT
-from bench.dag.show import on_terminal
-from bench.dag.tables import Table
 from bench.fray.parts import PARTS
-from bench.fray.show import into_page
+from bench.page import Section
+from bench.places import ROOT
+from bench.table import Table, on_terminal
 
+SECTION = Section("fray", "What a job and a unit cost")
 LIMIT_S = 100.0
 
 _LIMIT_HELP = f"end a part that takes longer than so many seconds; by default {LIMIT_S:g}"
@@ -35,15 +32,15 @@ _LIMIT_HELP = f"end a part that takes longer than so many seconds; by default {L
 
 def main() -> None:
     options = _options()
-    began = time.monotonic()
+    began, load = time.monotonic(), os.getloadavg()[0]
     tables = []
     for name in PARTS:
         if options.only is None or any(word in name for word in options.only):
             print(f"{name} ...", file=sys.stderr, flush=True)
             tables.append(_table(name, options.limit))
-    on_terminal([_plain(each) for each in tables])
+    on_terminal(tables)
     if options.markdown:
-        into_page(tables)
+        SECTION.into_page(tables, load)
     print(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -72,14 +69,7 @@ def _table(name: str, limit: float) -> Table:
     notes = [each["note"] for each in told if "note" in each]
     if problem:
         notes.append(f"Ended early: {problem}")
-    head = list(dict.fromkeys(key for row in rows for key in row)) or ["nothing was measured"]
-    text = [tuple(_cell(row.get(key)) for key in head) for row in rows]
-    return Table(name, PARTS[name].about, head, text, notes)
-
-
-def _plain(table: Table) -> Table:
-    """What stands in brackets is no markup of the terminal."""
-    return replace(table, about=escape(table.about), notes=[escape(each) for each in table.notes])
+    return Table.of(name, PARTS[name].about, rows, notes)
 
 
 def _lines(name: str, limit: float) -> tuple[list[str], str | None]:
@@ -98,12 +88,6 @@ def _lines(name: str, limit: float) -> tuple[list[str], str | None]:
         return out.splitlines(), f"more than {limit:g} s."
     last = errors.strip().splitlines()[-1:] or ["no message"]
     return out.splitlines(), f"exit code {part.returncode}: {last[0]}" if part.returncode else None
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 if __name__ == "__main__":
