@@ -5,8 +5,9 @@ The names are loaded when they are asked for, so that `import treadle` costs nex
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.artifacts import Artifact
@@ -46,14 +47,22 @@ __all__ = [
     "sweep",
 ]
 
-_ROOMS = {"Artifact": "artifacts", "plan": "experiment", "run": "experiment"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'treadle' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"treadle.{_ROOMS.get(name, 'execution')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_MODULES = {
+    "artifacts": ("Artifact",),
+    "execution": (
+        "ArtifactStep",
+        "Retry",
+        "Runtime",
+        "StepContext",
+        "StepRunner",
+        "StepSpec",
+        "Versions",
+        "adopt",
+        "lower",
+        "remote",
+        "step",
+        "sweep",
+    ),
+    "experiment": ("plan", "run"),
+}
+__getattr__, __dir__ = later(__name__, _MODULES)

@@ -144,7 +144,7 @@ def test_zero_and_minus_zero_are_one_key() -> None:
     [
         ((), {"n": Aggregate("sum", "n")}, "must be given"),
         (("k",), {}, "must be given"),
-        (("k",), {"k": Aggregate("count")}, "distinct"),
+        (("j", "k"), {"n": Aggregate("count"), "k": Aggregate("count")}, "distinct, got twice: .k.$"),
         (("k",), {"n": Aggregate("median", "n")}, "expected one of count, sum"),
         (("k",), {"n": Aggregate("mean")}, "n: mean needs a column"),
     ],

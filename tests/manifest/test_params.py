@@ -118,7 +118,7 @@ def test_a_missing_param_is_placed_at_its_declaration(tmp_path: Path) -> None:
     assert refused(tmp_path, "  corpus: {type: path}", {}) == [
         (
             "m.yaml:2:3: params.corpus: expected a value (path, required), "
-            "found none; give one, or declare a default"
+            "found none; give one (--param corpus=VALUE), or declare a default"
         )
     ]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from treadle.domain import Counters, ProcessResult, Reject, Transform
+from treadle.domain.result import Counters, ProcessResult, Reject, Transform
 from treadle.errors import AccountError, BadRowError, RunError
 from treadle.ext import register_transform
 

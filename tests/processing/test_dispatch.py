@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from treadle.domain import Counters
-from treadle.errors import AccountError, ArtifactError, ManifestError, RunError, StoppedError
+from treadle.domain.result import Counters
+from treadle.errors import AccountError, ArtifactError, ManifestError, RunError, StoppedError, TreadleError
 from treadle.ext import Job, RunContext, register_pattern_runner
 from treadle.fray import JobRequest, ThreadClient
 from treadle.processing import run_from_manifest
@@ -221,7 +221,7 @@ def test_an_unknown_run_type_lists_the_known(workshop: Any) -> None:
     assert (problem.field, problem.line, problem.nearest) == ("run.type", 4, "partition")
     for name in ("cluster", "embed_train", "generate", "mapping", "partition", "reduce", "run.entry"):
         assert name in problem.expected
-    assert workshop.events() == ["RunStarted", "RunEnded"]
+    assert workshop.events() == []
 
 
 def test_without_metrics_nothing_is_measured(workshop: Any, finalized: list[str]) -> None:
@@ -239,7 +239,7 @@ def test_an_output_that_exists_is_not_overwritten(workshop: Any) -> None:
     with pytest.raises(ArtifactError, match="rows"):
         workshop.run(TOKENIZE)
     assert workshop.visible() == before
-    assert ended(workshop.sink).outcome == "failed"
+    assert workshop.sink.events == [], "it has not started"
 
 
 def test_the_log_of_the_manifest_is_written_beside_the_sink(workshop: Any) -> None:
@@ -337,3 +337,33 @@ def test_a_run_heeds_a_request_to_stop(workshop: Any) -> None:
             job.result(30)
     assert ended(workshop.sink).outcome == "cancelled"
     assert workshop.visible() == []
+
+
+def test_a_refused_run_leaves_the_files_that_tell_of_the_good_one(workshop: Any) -> None:
+    """Its metrics and its log lie in the same folder, and would be those of a run that did nothing."""
+    told = "    metrics: {log: log.jsonl, trace: trace.json, prometheus: {mode: textfile, path: m.prom}}\n"
+    workshop.rows("a", [{"text": "word"}])
+    workshop.run(TOKENIZE + told)
+    before = {name: (workshop.out / name).read_bytes() for name in workshop.visible()}
+    assert {"log.jsonl", "trace.json", "m.prom"} <= before.keys()
+    with pytest.raises(ArtifactError, match="already there"):
+        workshop.run(TOKENIZE + told)
+    assert {name: (workshop.out / name).read_bytes() for name in workshop.visible()} == before
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_run_that_fails_leaves_no_empty_folder_of_its_own(workshop: Any, there: bool) -> None:
+    """One that was there before is nobody's to remove."""
+    out = workshop.root / "runs" / "step" / "1"
+    if there:
+        out.mkdir(parents=True)
+    before = set(workshop.root.rglob("*"))
+    with pytest.raises(TreadleError, match="no jsonl file"):
+        workshop.run(TOKENIZE.replace("path: rows", "path: deep/rows"), out=out)
+    workshop.rows("a", ["not json"])
+    with pytest.raises(RunError, match="not JSON"):
+        workshop.run(TOKENIZE, out=out)
+    assert {each for each in workshop.root.rglob("*") if "in" not in each.parts} - before == {
+        workshop.root / "manifest.yaml"
+    }
+    assert out.exists() == there

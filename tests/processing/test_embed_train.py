@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treadle.domain import SkipGramOptions, init_weights, train_group
+from treadle.domain.skipgram import init_weights, train_group
+from treadle.domain.skipgram_options import SkipGramOptions
 from treadle.errors import BadRowError, ManifestError, RunError
 
 BODY = """

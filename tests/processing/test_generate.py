@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from treadle.domain import Counters
+from treadle.domain.result import Counters
 from treadle.errors import ManifestError, RunError, UnknownNameError
 
 BODY = """

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from treadle.domain import Counters
+from treadle.domain.result import Counters
 from treadle.errors import BadRowError, ManifestError
 from treadle.processing.patterns import mapping
 

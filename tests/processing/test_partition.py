@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treadle.domain import Counters, ProcessResult, TokenizeTransform, Transform, vector_column
+from treadle.domain.columns import vector_column
+from treadle.domain.result import Counters, ProcessResult, Transform
+from treadle.domain.transforms import TokenizeTransform
 from treadle.errors import ArgumentError, ManifestError, RunError
 from treadle.ext import register_transform
 from treadle.processing import streams

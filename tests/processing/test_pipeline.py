@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.errors import ArgumentError
-from treadle.processing.pipeline import MOST_BYTES, run_three_stages
+from treadle.processing.belt import MOST_BYTES
+from treadle.processing.pipeline import run_three_stages
 
 
 class Boom(Exception):

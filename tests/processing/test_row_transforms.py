@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from treadle.domain import TokenizeTransform
 from treadle.domain.row_function import MapRows
 from treadle.domain.row_step import Record, RowStep, Stepped
+from treadle.domain.transforms import TokenizeTransform
 from treadle.errors import ArgumentError
 from treadle.manifest import read_manifest
 from treadle.processing.transforms import known_transforms, register_row_transform, transform_code

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treadle.domain import Counters
+from treadle.domain.result import Counters
 from treadle.errors import BadRowError, ManifestError, RunError
 
 HERE = "tests.processing.row_functions"

@@ -20,8 +20,6 @@ BODY = """
     runtime: {metrics_enabled: true}
 """
 STAGES = (
-    "check_manifest",
-    "choose",
     "scratch_specs",
     "Account",
     "Workplace",
@@ -78,6 +76,19 @@ def test_every_stage_may_fail(
     assert workshop.sink.events[-1].outcome == ("finished" if worked else "failed")
     if not worked:
         assert workshop.visible() == []
+
+
+@pytest.mark.parametrize("stage", ["check_manifest", "choose", "check_targets"])
+def test_what_is_refused_before_the_start_is_told_to_no_sink(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch, finalized: list[str], stage: str
+) -> None:
+    """Those that the manifest names may have what another run has told."""
+    workshop.rows("a", [{"text": "one two"}])
+    monkeypatch.setattr(dispatch, stage, breaking(stage))
+    with pytest.raises(Broken, match=stage):
+        workshop.run(BODY + '    metrics: {log: "log.jsonl"}\n')
+    assert finalized == workshop.events() == []
+    assert not workshop.out.exists()
 
 
 def test_an_account_that_cannot_be_written_is_told(workshop: Any) -> None:

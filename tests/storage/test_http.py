@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.storage.web import Site, serving
-from treadle.errors import ArgumentError, MissingExtraError
+from treadle.errors import ArgumentError, MissingExtraError, RunError
 from treadle.storage import Dataset, list_units, read_batches, read_table
 from treadle.storage.http_file import HttpFile
 from treadle.storage.source_file import open_source
@@ -240,18 +240,32 @@ def test_what_is_not_there_is_named(site: Site) -> None:
 @pytest.mark.parametrize(("status", "number"), [(500, errno.EIO), (403, errno.EACCES)])
 def test_a_server_that_refuses_is_an_error_with_its_answer(site: Site, status: int, number: int) -> None:
     site.status = status
-    with pytest.raises(OSError, match=f"the server answers {status}") as caught:
-        list_units(Dataset("jsonl", f"{site.url}/a.jsonl"))
-    assert caught.value.errno == number
+    url = f"{site.url}/a.jsonl"
+    with pytest.raises(RunError, match=f"cannot read {url}: the server answers {status}") as caught:
+        list_units(Dataset("jsonl", url))
+    cause = caught.value.__cause__
+    assert isinstance(cause, OSError)
+    assert cause.errno == number
 
 
 def test_a_server_that_is_not_there_is_an_error_that_names_the_url() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/a.jsonl"
-        with pytest.raises(ConnectionRefusedError) as caught:
-            list_units(Dataset("jsonl", url))
-    assert caught.value.filename == url
+        host = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = f"cannot read http://{host}/a.jsonl: no connection to {host}: Connection refused; see that"
+        with pytest.raises(RunError, match=told) as caught:
+            list_units(Dataset("jsonl", f"http://{host}/a.jsonl"))
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
+
+
+def test_a_host_that_nobody_knows_is_an_error_that_names_it() -> None:
+    with pytest.raises(
+        RunError, match=r"no connection to no-such-host\.invalid:80: .*; see that the address"
+    ) as caught:
+        list_units(Dataset("jsonl", "http://no-such-host.invalid/a.jsonl"))
+    cause = caught.value.__cause__
+    assert isinstance(cause, OSError)
+    assert cause.errno == errno.EHOSTUNREACH
 
 
 @pytest.mark.parametrize("name", ["*.jsonl", "a[12].jsonl", "folder/", ""])
@@ -264,7 +278,7 @@ def test_files_cannot_be_listed_by_http(site: Site, name: str) -> None:
 def test_bytes_that_come_in_another_form_are_refused(site: Site) -> None:
     """They would be counted wrong: the length is that of the form."""
     site.headers = {"Content-Encoding": "br"}
-    with pytest.raises(OSError, match="expected the bytes as they are, the server sends them in br"):
+    with pytest.raises(RunError, match="expected the bytes as they are, the server sends them in br"):
         list_units(Dataset("jsonl", f"{site.url}/a.jsonl"))
     site.headers = {"Content-Encoding": "gzip"}  # said of a file that is gzip itself by many servers
     assert ids(Dataset("jsonl", f"{site.url}/a.jsonl.gz")) == IDS

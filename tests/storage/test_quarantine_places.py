@@ -12,6 +12,7 @@ import pytest
 
 from treadle.errors import ArtifactError
 from treadle.storage import BadRow, Checkpoint, OutputSpec, Session, WorkUnit
+from treadle.storage.quarantine import QuarantinePart, quarantine_for
 
 UNIT = WorkUnit("00000-in", 0, "in", 1, "in:0")
 
@@ -67,20 +68,30 @@ def test_who_loses_its_output_leaves_the_rejected_rows_of_who_won(
     assert names(place) == {"rows", *(["quarantine.jsonl"] if winner else [])}
 
 
-def test_what_another_run_has_put_there_since_stays(place: str) -> None:
-    """The one that lost had put its rows there first."""
-    with session_of(place, "won") as won, session_of(place, "lost") as lost:
-        put = lost._targets["rows"]
+def part_of(folder: Path, name: str) -> list[Path]:
+    """The part of a unit in which one row, from the source `name`, is bad."""
+    path = folder / f"{name}.part"
+    part = QuarantinePart(path)
+    part.add(BadRow(name, 1, "bad", b"{"))
+    part.close()
+    return [path]
 
-        def overtaken(*_: object) -> object:
-            won.commit()
-            raise ArtifactError("too late")
 
-        put.publish = overtaken  # type: ignore[method-assign, assignment]
-        with pytest.raises(ArtifactError, match="too late"):
-            lost.commit()
+def test_what_another_run_has_put_there_since_stays(
+    place: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The one that loses its outputs had put its rows there first."""
+    parts = tmp_path_factory.mktemp("parts")
+    lost, won = (quarantine_for(f"{place}/quarantine.jsonl") for _ in range(2))
+    for each, name in ((lost, "lost"), (won, "won")):
+        each.prepare()
+        each.publish(part_of(parts, name))
+    lost.withdraw()
     assert quarantined(place) == ["won"]
-    assert names(place) == {"rows", "quarantine.jsonl"}
+    lost.discard()
+    won.discard()
+    assert quarantined(place) == ["won"]
+    assert names(place) == {"quarantine.jsonl"}
 
 
 def test_a_checkpoint_on_another_disk_is_no_hindrance(tmp_path: Path) -> None:

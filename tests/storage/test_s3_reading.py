@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from treadle.errors import ArgumentError
+from treadle.errors import ArgumentError, RunError
 from treadle.storage import Dataset, OutputFile, OutputManifest, list_units, read_batches, read_table
 
 
@@ -90,3 +90,24 @@ def test_what_is_not_there_is_named(s3: str) -> None:
     fsspec.filesystem("s3").rm(dataset.path)
     with pytest.raises(FileNotFoundError):
         list(read_batches(dataset, unit))
+
+
+def test_missing_credentials_are_told_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is the first thing that goes wrong for whoever comes to S3."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(fsspec.config, "conf", {})
+    system = fsspec.get_filesystem_class("s3")
+    system.clear_instance_cache()
+    try:
+        with pytest.raises(
+            RunError, match=r"cannot read s3://no-such/\*\.jsonl: .*; give them, for S3 as AWS_"
+        ):
+            list_units(Dataset("jsonl", "s3://no-such/*.jsonl"))
+    finally:
+        system.clear_instance_cache()  # the next test has credentials

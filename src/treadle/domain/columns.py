@@ -25,7 +25,7 @@ def vector_matrix(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.fl
     Raises ArgumentError when it holds anything else: nulls, lists of different lengths, numbers not finite.
     """
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if not hasattr(column.type, "value_type") or not _is_number(column.type.value_type):
+    if not hasattr(column.type, "value_type") or not is_number(column.type.value_type):
         raise ArgumentError(f"vectors must be lists of numbers, got {column.type}")
     lengths = pc.unique(pc.list_value_length(column))
     if column.null_count or len(lengths) > 1:
@@ -68,5 +68,6 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Whether the values are whole numbers or fractions."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from treadle.domain.columns import is_text
+from treadle.domain.columns import is_number, is_text
 from treadle.domain.group_types import key_type, ordered_type, sum_type
 from treadle.domain.grouping import Grouping
 from treadle.domain.result import Reject
@@ -58,7 +58,7 @@ def _asked(grouping: Grouping) -> Iterator[tuple[str, _TypeOf]]:
 def _declared(name: str, kind: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """`wanted`. Raises ArgumentError when `kind` is text and that is not, or the other way round."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_null(inner) or (_is_text(inner) if is_text(wanted) else _is_number(inner))):
+    if not (pa.types.is_null(inner) or (_is_text(inner) if is_text(wanted) else is_number(inner))):
         raise ArgumentError(f"column {name!r} is {kind}, expected {wanted}")
     return wanted
 
@@ -97,7 +97,3 @@ def _value(name: str, at: int, column: pa.Array[Any], kind: pa.DataType, faults:
 
 def _is_text(kind: pa.DataType) -> bool:
     return is_text(kind) or pa.types.is_string_view(kind)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -39,11 +40,14 @@ class Grouping:
 
     def __post_init__(self) -> None:
         names = [*self.keys, *self.aggregates]
-        if not self.keys or not self.aggregates or len(set(names)) < len(names):
+        if not self.keys or not self.aggregates:
+            given = f"{list(self.keys)} and {list(self.aggregates)}"
             raise ArgumentError(
-                "keys and sums (or aggregates) must be given and distinct, "
-                f"got {list(self.keys)} and {list(self.aggregates)}"
+                f"keys and sums (or aggregates) must be given, at least one each, got {given}"
             )
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            given = ", ".join(map(repr, twice))
+            raise ArgumentError(f"keys and sums (or aggregates) must be distinct, got twice: {given}")
         for name, each in self.aggregates.items():
             if each.function not in FUNCTIONS:
                 raise ArgumentError(f"{name}: expected one of {', '.join(FUNCTIONS)}, got {each.function!r}")

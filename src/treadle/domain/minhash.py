@@ -19,6 +19,7 @@ from treadle.domain.dedup import as_bytes, codes_of, first_of_each, normalized
 
 Signatures = NDArray[np.uint32]
 Places = NDArray[np.int64]
+"""Places of rows in a table, from 0."""
 
 _RECALL = 0.99
 _PAIRS = 200_000

@@ -5,8 +5,9 @@ The names are loaded when they are asked for: a worker that starts has no use fo
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.fray.actors import ActorGroup, create_actor_group
@@ -71,16 +72,4 @@ _MODULES = {
     "travelling": ("Travelling",),
     "waiting": ("as_completed", "wait_all"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _MODULES)

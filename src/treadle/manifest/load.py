@@ -43,6 +43,12 @@ class Document:
         canonical = json.dumps(plain(self.tree), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The params that have no default, as they are declared."""
+        declared = _declared(self, Problems())
+        return tuple(name for name, each in declared.items() if each is not None and each.required)
+
 
 def load_manifest_path(path: str | os.PathLike[str]) -> Document:
     """Read the YAML at `path` and merge its includes. Raises ManifestError with all that is wrong."""
@@ -108,10 +114,14 @@ def _load(path: str | os.PathLike[str], problems: Problems) -> Document | None:
 
 
 def _merge_params(document: Document, overlay: Mapping[str, object], problems: Problems) -> Params:
+    return resolve_params(document.tree, _declared(document, problems), overlay, problems)
+
+
+def _declared(document: Document, problems: Problems) -> dict[str, ParamSection | None]:
+    """The declaration of each param, None for one that cannot be read."""
     section = find(document.tree, ("params",))
     names = section.node.entries if section and isinstance(section.node, Section) else {}
-    declared = {name: validate(ParamSection, document.tree, ("params", name), problems) for name in names}
-    return resolve_params(document.tree, declared, overlay, problems)
+    return {name: validate(ParamSection, document.tree, ("params", name), problems) for name in names}
 
 
 def _bind(

@@ -18,8 +18,6 @@ from treadle.manifest.places import PlainValue, Section, Trail, nearest_entry
 from treadle.manifest.problems import Problems, brief, describe, listing
 from treadle.manifest.scalars import read_word
 
-_NONE_GIVEN = "none; give one, or declare a default"
-
 
 @dataclass(frozen=True)
 class Params:
@@ -72,7 +70,7 @@ def _resolve_one(
     place = nearest_entry(tree, ("params", name)).key
     if name not in overlay:
         if section.required:
-            problems.add(place, ("params", name), f"a value ({section.type}, required)", _NONE_GIVEN)
+            problems.add(place, ("params", name), f"a value ({section.type}, required)", _none_given(name))
             return None
         return (section.default,)
     value = _read(section, overlay[name], given=True)
@@ -81,6 +79,10 @@ def _resolve_one(
         problems.add(place, ("params", name), value.expected, found)
         return None
     return (value,)
+
+
+def _none_given(name: str) -> str:
+    return f"none; give one (--param {name}=VALUE), or declare a default"
 
 
 def _is_sound(tree: Section, name: str, section: ParamSection, problems: Problems) -> bool:

@@ -5,29 +5,20 @@ The names are loaded when they are asked for: the check of a manifest needs no t
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.processing.context import RunContext
     from treadle.processing.dispatch import run_from_manifest
-    from treadle.processing.job import Job, RunOutcome
+    from treadle.processing.job import RunOutcome
 
-__all__ = ["Job", "RunContext", "RunOutcome", "run_from_manifest"]
+__all__ = ["RunContext", "RunOutcome", "run_from_manifest"]
 
 _MODULES = {
     "context": ("RunContext",),
     "dispatch": ("run_from_manifest",),
-    "job": ("Job", "RunOutcome"),
+    "job": ("RunOutcome",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _MODULES)

@@ -65,6 +65,11 @@ class Account:
         return tuple(sorted(self._units, key=lambda each: each.unit.index))
 
     @property
+    def first_reasons(self) -> tuple[str, ...]:
+        """Why the first rejected rows were, of those that this run has worked on: `place: reason`."""
+        return tuple(self._rejections.first_reasons)
+
+    @property
     def bad_rows_left(self) -> int | None:
         """How many more rows may be bad; None: any number."""
         limit = self._rules.max_bad_rows

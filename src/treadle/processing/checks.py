@@ -48,7 +48,7 @@ def check_input_columns(manifest: Manifest, name: str, columns: Sequence[str]) -
 
 
 def check_in_process(manifest: Manifest) -> None:
-    """Raises ManifestError: the units are to be worked on elsewhere, which the run type does not do yet."""
+    """Raises ManifestError: the units are to be worked on elsewhere, which the run type does not do."""
     backend = manifest.parallelism.backend
     if backend != "inprocess":
         expected = f"inprocess: {manifest.run.type} works in one process"

@@ -16,9 +16,31 @@ from typing import Final
 OBJECTS: Final = 20_000
 """The collector sets in when there are so many more objects than before: those of a few batches."""
 
-_lock: Final = threading.Lock()
-_inside = 0
-_before = (0, 0, 0)
+
+class _Blocks:
+    """The blocks that are open in this process, and the threshold before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = 0
+        self._before = gc.get_threshold()
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._open == 0:
+                self._before = gc.get_threshold()
+                if 0 < self._before[0] < OBJECTS:
+                    gc.set_threshold(OBJECTS, *self._before[1:])
+            self._open += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0 and gc.get_threshold()[0] == OBJECTS:
+                gc.set_threshold(*self._before)
+
+
+_BLOCKS: Final = _Blocks()
 
 
 @contextmanager
@@ -27,26 +49,8 @@ def rare_collections() -> Iterator[None]:
 
     A collector that is switched off stays so, and a threshold that others set meanwhile stays theirs.
     """
-    _enter()
+    _BLOCKS.enter()
     try:
         yield
     finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _inside, _before
-    with _lock:
-        if _inside == 0:
-            _before = gc.get_threshold()
-            if 0 < _before[0] < OBJECTS:
-                gc.set_threshold(OBJECTS, *_before[1:])
-        _inside += 1
-
-
-def _leave() -> None:
-    global _inside
-    with _lock:
-        _inside -= 1
-        if _inside == 0 and gc.get_threshold()[0] == OBJECTS:
-            gc.set_threshold(*_before)
+        _BLOCKS.leave()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from treadle.domain.minhash import Places
 from treadle.domain.result import Reject
 from treadle.manifest.model import DedupSection
 from treadle.processing.dedup_rows import refused_rows
@@ -17,8 +17,6 @@ from treadle.processing.unit_run import UnitRun
 from treadle.storage import RowBatch
 from treadle.storage.dataset import Rows
 from treadle.storage.formats.arrow import count_arrow_batches, read_arrow_batches
-
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

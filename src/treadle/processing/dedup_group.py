@@ -6,16 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from treadle.domain.dedup import first_of_each, from_bytes
-from treadle.domain.minhash import estimated_jaccard, group_similar
+from treadle.domain.minhash import Places, estimated_jaccard, group_similar
 from treadle.manifest.model import DedupSection
 from treadle.processing.dedup_look import MEMORY_ROWS
 from treadle.processing.shuffle import Spill, read_bucket, read_whole
 from treadle.processing.unit_run import UnitRun
-
-Places = NDArray[np.int64]
 
 _DROPS_A_BATCH = 65_536
 

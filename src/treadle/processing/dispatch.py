@@ -3,9 +3,9 @@
     load plugins
     load the manifest, merge params, fill placeholders
     check that the manifest is for this step; compile the storage plan
+    check the manifest against its run type; see that its outputs may be made
     open the sinks; emit the start of the run
         set up metrics, when the manifest asks for them
-        check the manifest against its run type
         dispatch (see choice.py): a pattern, a mode of a legacy manifest, or an entry that is called
             a pattern: open a session and a workplace; it reads, transforms and writes, all still hidden
             check the account: rows in = rows out + filtered + rejected
@@ -13,6 +13,7 @@
             write the closing account; the checkpoint ends
         finalize the metrics, once, whatever happened
     emit the end of the run, whatever happened; close the sinks
+    remove the folders that the run made and left empty
 
 An error of the clean-up never hides an error of the work: it is added to that as a note.
 """
@@ -20,7 +21,7 @@ An error of the clean-up never hides an error of the work: it is added to that a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from treadle.domain.result import Counters
@@ -30,7 +31,7 @@ from treadle.manifest import Manifest, read_manifest
 from treadle.processing.account import Account, UnitCount
 from treadle.processing.account_file import write_account
 from treadle.processing.choice import Entry, Pattern, choose
-from treadle.processing.compile import compile_step_manifest, scratch_specs
+from treadle.processing.compile import StoragePlan, compile_step_manifest, scratch_specs
 from treadle.processing.context import RunContext
 from treadle.processing.ending import Ending
 from treadle.processing.job import Job, RunOutcome
@@ -41,6 +42,8 @@ from treadle.processing.runners import check_manifest
 from treadle.processing.started import StartedRun
 from treadle.processing.workplace import Workplace
 from treadle.storage import OutputManifest, Session
+from treadle.storage.atomic import local_path, no_empty_folders
+from treadle.storage.target import check_targets
 from treadle.telemetry import (
     RunMetrics,
     RunStarted,
@@ -75,7 +78,11 @@ def run_from_manifest(
     _check_step(manifest, ctx)
     plan = compile_step_manifest(manifest, ctx)
     prometheus = prometheus_of(manifest, ctx.output_root)
-    with Unwind() as unwind:
+    check_manifest(manifest)
+    chosen = choose(manifest)
+    if isinstance(chosen, Pattern):
+        _check_outputs(plan)
+    with no_empty_folders(_places(ctx, plan)), Unwind() as unwind:
         events = open_sinks(given=sink, log=plan.log, trace=plan.trace, prometheus=prometheus)
         unwind.push(events.close)
         events.emit(_started(manifest, ctx))
@@ -85,7 +92,7 @@ def run_from_manifest(
             metrics = _set_up_metrics(manifest, events, ending, unwind)
             into = events if metrics is None else fork(events, metrics)
             run = StartedRun(os.fspath(manifest_path), ctx, manifest, plan, metrics, into)
-            done = _dispatch(run)
+            done = _entry(run, chosen) if isinstance(chosen, Entry) else _pattern(run, chosen)
             ending.counters, ending.account, ending.notes = done.counters, done.account, done.notes
     return RunOutcome(
         done.counters,
@@ -94,6 +101,7 @@ def run_from_manifest(
         ending.seconds,
         done.units,
         done.account,
+        done.first_reasons,
     )
 
 
@@ -101,6 +109,26 @@ def _check_step(manifest: Manifest, ctx: RunContext) -> None:
     if manifest.step_id != ctx.step_id:
         expected = f"{ctx.step_id!r}, the step of this run"
         raise ManifestError([manifest.problem("step_id", expected, repr(manifest.step_id))])
+
+
+def _check_outputs(plan: StoragePlan) -> None:
+    """Before a sink is opened: it would replace or add to the files that tell of the run that was here."""
+    # Beside a checkpoint an output may be what a commit that was cut has left, and only the session can tell.
+    if plan.checkpoint is None or not local_path(plan.checkpoint).exists():
+        check_targets(plan.outputs)
+
+
+def _places(ctx: RunContext, plan: StoragePlan) -> Iterator[str]:
+    """The folders that a run makes when they are not there."""
+    yield ctx.output_root
+    files = (
+        plan.log,
+        plan.trace,
+        plan.quarantine,
+        plan.checkpoint,
+        *(each.path for each in plan.outputs.values()),
+    )
+    yield from (os.path.dirname(each) for each in files if each is not None)  # noqa: PTH120 - may be a URL
 
 
 def _started(manifest: Manifest, ctx: RunContext) -> RunStarted:
@@ -132,12 +160,7 @@ class _Done:
     units: tuple[UnitCount, ...] = ()
     account: str | None = None
     notes: tuple[str, ...] = ()
-
-
-def _dispatch(run: StartedRun) -> _Done:
-    check_manifest(run.manifest)
-    chosen = choose(run.manifest)
-    return _entry(run, chosen) if isinstance(chosen, Entry) else _pattern(run, chosen)
+    first_reasons: tuple[str, ...] = ()
 
 
 def _pattern(run: StartedRun, pattern: Pattern) -> _Done:
@@ -149,7 +172,7 @@ def _pattern(run: StartedRun, pattern: Pattern) -> _Done:
         with run.timed("write"):
             outputs = session.commit(conclude=lambda: write_account(run, account, counters))
         notes = tuple(session.notes)
-    return _Done(counters, outputs, account.units, run.plan.account, notes)
+    return _Done(counters, outputs, account.units, run.plan.account, notes, account.first_reasons)
 
 
 def _session(run: StartedRun, pattern: Pattern) -> Session:

@@ -35,7 +35,8 @@ class RunOutcome:
     """A run that finished; one that failed or was cancelled raises instead.
 
     `units` is the account of each unit, in the order in which they were accounted for; `account` is the file
-    that has it too, None for a run that reads no rows through treadle.
+    that has it too, None for a run that reads no rows through treadle. `first_reasons` says why the first
+    rejected rows were.
     """
 
     counters: Counters
@@ -44,3 +45,4 @@ class RunOutcome:
     seconds: float
     units: tuple[UnitCount, ...] = ()
     account: str | None = None
+    first_reasons: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from treadle.processing.account import batch_counters, named_counts
 from treadle.processing.collecting import rare_collections
 from treadle.processing.compile import StoragePlan
 from treadle.processing.context import RunContext
-from treadle.processing.pipeline import run_three_stages, timed_items
+from treadle.processing.pipeline import run_three_stages
 from treadle.processing.placing import errors_placed_in, name_of
 from treadle.processing.rejections import Rejections, rejected_rows
 from treadle.storage import Dataset, RowBatch, Staging, UnitRecord, UnitWriter, WorkUnit, read_batches
@@ -34,9 +34,13 @@ A = TypeVar("A")
 
 @dataclass(frozen=True)
 class Phase:
-    """One pass over some units; everything a worker must know of the run, and nothing that cannot be sent."""
+    """One pass over some units; everything a worker must know of the run, and nothing that cannot be sent.
+
+    `depends` stands for what its results are made of beside the content of a unit, "" for nothing else.
+    """
 
     name: str
+    depends: str
     dataset: Dataset | None
     counted: bool
     manifest: Manifest
@@ -44,6 +48,11 @@ class Phase:
     plan: StoragePlan
     staging: Staging
     batch_rows: int
+
+    @property
+    def spans(self) -> bool:
+        """Whether it is noted when each stage of a unit worked, for the trace."""
+        return self.manifest.metrics.trace is not None
 
 
 class UnitRun:
@@ -89,20 +98,6 @@ class UnitRun:
     def first_reasons(self) -> Sequence[str]:
         """Why the first few rejected rows were rejected, each with its place."""
         return tuple(self._rejections.first_reasons)
-
-    def batches(self) -> Iterator[RowBatch]:
-        """The batches of the unit; the time they take to come counts as reading.
-
-        In a phase that is not counted the bad rows are left out: the phase that counts accounts for them.
-
-        Raises:
-            BadRowError: there is a bad row in a phase that is not counted, and the manifest says `fail`.
-            StoppedError: the run was asked to stop.
-        """
-        for batch in timed_items(self._read(), self.timed, "read"):
-            self.see_rejected(batch)
-            if self._phase.counted or batch.num_rows:
-                yield batch
 
     def three_stages(self, process: Callable[[RowBatch], A], write: Callable[[A], object]) -> None:
         """Read in one thread, `process` each batch in another, and `write` what that gives here, in order.
@@ -242,9 +237,12 @@ class UnitResult:
 def carry_out(
     phase: Phase, work: UnitWork, unit: WorkUnit, meter: UnitMeter, bad_rows_left: int | None
 ) -> UnitResult:
-    """Do the work with one unit, here. What it raises is raised with a note that names the unit."""
+    """Do the work with one unit, here.
+
+    What it raises is raised; an error that does not say where it arose gets a note that names the unit.
+    """
     since = time.perf_counter()
-    with rare_collections(), phase.staging.open_unit(unit, phase.name) as writer:
+    with rare_collections(), phase.staging.open_unit(unit, phase.name, phase.depends) as writer:
         run = UnitRun(phase, unit, writer, meter, bad_rows_left)
         complete = _worked(work, run)
         with meter.stage("write"):

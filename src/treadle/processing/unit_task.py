@@ -40,8 +40,7 @@ class UnitTask:
 
 def meter_of(phase: Phase, unit: WorkUnit) -> UnitMeter:
     """What measures the unit, where no metrics of the run are at hand."""
-    spans = phase.manifest.metrics.trace is not None
-    return UnitMeter(unit.id, phase.name, counted=phase.counted, spans=spans)
+    return UnitMeter(unit.id, phase.name, counted=phase.counted, spans=phase.spans)
 
 
 def results_of_workers(

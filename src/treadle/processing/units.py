@@ -56,9 +56,10 @@ def run_units(
         StoppedError: the step was asked to stop.
         Whatever `work` raised for the first unit, in the order of units, that failed.
     """
-    name = f"{phase}-{hashlib.sha256(depends.encode()).hexdigest()[:12]}" if depends else phase
+    digest = hashlib.sha256(depends.encode()).hexdigest() if depends else ""
     rows = job.manifest.parallelism.batch_rows or batch_rows
-    plan = Phase(name, dataset, counted, job.manifest, job.ctx, job.plan, job.session.staging, rows)
+    staging = job.session.staging
+    plan = Phase(phase, digest, dataset, counted, job.manifest, job.ctx, job.plan, staging, rows)
     since = time.perf_counter()
     size = sum(unit.bytes for unit in units)
     job.sink.emit(PhaseStarted(job.ctx.run_id, phase, len(units), size, job.workplace.lanes))
@@ -75,7 +76,7 @@ def run_units(
 
 def _done_before(job: Job, phase: Phase, units: Sequence[WorkUnit]) -> Iterator[tuple[int, UnitRecord]]:
     for unit in units:
-        record = job.session.finished(phase.name, unit)
+        record = job.session.finished(phase.name, unit, phase.depends)
         if record is not None:
             counters = counters_of(record.counts)
             job.account.add_resumed(unit, counters, counted=phase.counted)
@@ -104,8 +105,7 @@ def _meter(job: Job, phase: Phase, unit: WorkUnit) -> UnitMeter:
     """One that is seen live, where there are metrics."""
     if job.metrics is None:
         return meter_of(phase, unit)
-    spans = job.manifest.metrics.trace is not None
-    return job.metrics.unit_meter(unit.id, phase.name, counted=phase.counted, spans=spans)
+    return job.metrics.unit_meter(unit.id, phase.name, counted=phase.counted, spans=phase.spans)
 
 
 def _finished(phase: Phase, unit: WorkUnit, result: UnitResult) -> FinishedUnit:

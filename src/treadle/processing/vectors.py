@@ -37,11 +37,11 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     Raises MissingColumnError.
     """
     if not batch.num_rows:
-        return none_of((), dimensions)
+        return no_vectors((), dimensions)
     check_columns(batch, [column])
     given = batch.rows[column]
     if not _holds_vectors(given.type):
-        return none_of(_wrong(column, given), dimensions)
+        return no_vectors(_wrong(column, given), dimensions)
     # Not safe: whole numbers are rounded to float32 as fractions are.
     lists: Any = given.cast(pa.list_(pa.float32()), safe=False)
     lengths = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)
@@ -58,7 +58,7 @@ def vectors_of(batch: RowBatch, column: str, dimensions: int | None) -> Vectors:
     return Vectors(matrix[finite], indices, rejects)
 
 
-def none_of(rejects: tuple[Reject, ...], dimensions: int | None = None) -> Vectors:
+def no_vectors(rejects: tuple[Reject, ...], dimensions: int | None = None) -> Vectors:
     """No vector, and why."""
     return Vectors(np.empty((0, dimensions or 0), np.float32), np.empty(0, np.int64), rejects)
 

@@ -5,19 +5,20 @@ The names are loaded when they are asked for: the ledger, which is in this room 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.storage.atomic import write_atomically
     from treadle.storage.checkpoint import Checkpoint
-    from treadle.storage.dataset import BadRow, Dataset, OutputSpec, Record, RowBatch, Rows, WorkUnit
+    from treadle.storage.dataset import BadRow, Dataset, OutputSpec, RowBatch, WorkUnit
     from treadle.storage.feed import USUAL_BATCH_ROWS, list_units, read_batches, read_table
     from treadle.storage.formats.backends import write_backend_for
     from treadle.storage.output_manifest import OutputFile, OutputManifest, read_output_manifest
     from treadle.storage.session import Session
     from treadle.storage.shown import shown_url
-    from treadle.storage.unit_record import StagedFile, UnitRecord
+    from treadle.storage.unit_record import UnitRecord
     from treadle.storage.unit_writer import Staging, UnitWriter
 
 __all__ = [
@@ -28,11 +29,8 @@ __all__ = [
     "OutputFile",
     "OutputManifest",
     "OutputSpec",
-    "Record",
     "RowBatch",
-    "Rows",
     "Session",
-    "StagedFile",
     "Staging",
     "UnitRecord",
     "UnitWriter",
@@ -49,23 +47,13 @@ __all__ = [
 _MODULES = {
     "atomic": ("write_atomically",),
     "checkpoint": ("Checkpoint",),
-    "dataset": ("BadRow", "Dataset", "OutputSpec", "Record", "RowBatch", "Rows", "WorkUnit"),
+    "dataset": ("BadRow", "Dataset", "OutputSpec", "RowBatch", "WorkUnit"),
     "feed": ("USUAL_BATCH_ROWS", "list_units", "read_batches", "read_table"),
     "formats.backends": ("write_backend_for",),
     "output_manifest": ("OutputFile", "OutputManifest", "read_output_manifest"),
     "session": ("Session",),
     "shown": ("shown_url",),
-    "unit_record": ("StagedFile", "UnitRecord"),
+    "unit_record": ("UnitRecord",),
     "unit_writer": ("Staging", "UnitWriter"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _MODULES)

@@ -11,8 +11,8 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedWriter
 from pathlib import Path
 
@@ -70,6 +70,22 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def no_empty_folders(places: Iterable[str]) -> Iterator[None]:
+    """Have the block leave no empty folder among `places`, and those above them, that were not there before.
+
+    A place of another file system than that of this machine is passed over.
+    """
+    local = [local_path(each) for each in places if not is_remote(each)]
+    new = {each for place in local for each in (place, *place.parents) if not os.path.lexists(each)}
+    try:
+        yield
+    finally:
+        for each in sorted(new, reverse=True):  # what is inside comes first
+            with suppress(OSError, ValueError):  # it is not empty, not there, or cannot be
+                each.rmdir()
 
 
 def sync_folder(folder: Path) -> None:

@@ -23,7 +23,8 @@ from treadle.storage.output_manifest import OutputManifest
 from treadle.storage.unit_record import StagedFile, UnitRecord
 from treadle.storage.unit_writer import record_path
 
-HEAD = "head.json"
+_HEAD = "head.json"
+_RECORDS = "units"
 _ENDED = ".ended-"
 _LOCK = "lock"
 _JOURNAL = "commit.json"
@@ -55,7 +56,7 @@ class OpenCheckpoint:
                 "give one by checkpoint.path, or switch it off"
             )
         self.folder = local_path(checkpoint.path)
-        self.records = self.folder / "units"
+        self.records = self.folder / _RECORDS
         self._recipe = recipe_of(checkpoint, specs)
         self._lock = FileLock(self.folder / _LOCK)
         self._fresh = not self.folder.exists()
@@ -64,10 +65,7 @@ class OpenCheckpoint:
     @property
     def same_recipe(self) -> bool:
         """Whether the units that are kept were done for this recipe."""
-        try:
-            return bool(json.loads((self.folder / HEAD).read_bytes()) == self._recipe)
-        except (OSError, ValueError):
-            return False
+        return is_of_recipe(self.folder, self._recipe)
 
     @property
     def keeps_nothing(self) -> bool:
@@ -82,23 +80,23 @@ class OpenCheckpoint:
         if self.same_recipe:
             return
         with write_failure(self.folder):
-            remove(self.folder / HEAD)  # first: what is half cleared counts for no recipe
+            remove(self.folder / _HEAD)  # first: what is half cleared counts for no recipe
             remove(self.records)
             remove(self.folder / _JOURNAL)
             self.records.mkdir()
-            write_atomically(self.folder / HEAD, json.dumps(self._recipe).encode())
+            write_atomically(self.folder / _HEAD, json.dumps(self._recipe).encode())
 
     def known_files(self) -> frozenset[str]:
         """The paths of the files that records of units name."""
-        records = (read_record(each) for each in sorted(self.records.glob("*.json")))
+        records = records_in(self.folder)
         return frozenset(file.path for record in records if record for file in record.all_files)
 
-    def find(self, phase: str, unit: WorkUnit) -> UnitRecord | None:
+    def find(self, phase: str, unit: WorkUnit, depends: str) -> UnitRecord | None:
         """The record of a unit whose files are whole; one that is damaged is removed."""
-        path = record_path(str(self.records), phase, unit)
+        path = record_path(str(self.records), phase, unit, depends)
         if not unit.identity or not path.exists():
             return None
-        record = read_record(path)
+        record = _read_record(path)
         if record is not None and all(map(_whole, record.all_files)):
             return record.of(unit)
         remove(path)  # a damaged record is as good as none: the unit is done again
@@ -144,12 +142,17 @@ class OpenCheckpoint:
             unwind.release()
 
 
-def read_record(path: Path) -> UnitRecord | None:
-    """The record of a unit; None when it is damaged."""
+def records_in(folder: Path) -> tuple[UnitRecord | None, ...]:
+    """The records of units in the folder of a checkpoint, None for each that is damaged."""
+    return tuple(_read_record(each) for each in sorted((folder / _RECORDS).glob("*.json")))
+
+
+def is_of_recipe(folder: Path, recipe: Mapping[str, str]) -> bool:
+    """Whether the units in the folder of a checkpoint were done for that recipe."""
     try:
-        return UnitRecord.from_json(path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+        return bool(json.loads((folder / _HEAD).read_bytes()) == recipe)
+    except (OSError, ValueError):
+        return False
 
 
 def recipe_of(checkpoint: Checkpoint, specs: Mapping[str, OutputSpec]) -> Mapping[str, str]:
@@ -157,6 +160,13 @@ def recipe_of(checkpoint: Checkpoint, specs: Mapping[str, OutputSpec]) -> Mappin
     described = {name: asdict(spec) for name, spec in sorted(specs.items())}
     digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
     return {"fingerprint": checkpoint.fingerprint, "outputs": digest}
+
+
+def _read_record(path: Path) -> UnitRecord | None:
+    try:
+        return UnitRecord.from_json(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _whole(file: StagedFile) -> bool:

@@ -43,7 +43,7 @@ class ConditionalObject:
             ArgumentError: it is of a kind for which they are not known here.
             ArtifactError: it does not keep them, as old servers do, or is out of reach.
         """
-        _check_kind(self.url)
+        check_kind(self.url)
         if root_of(self.url) in _PROBED or self.url.startswith("memory://"):
             return
         probe = ConditionalObject(f"{self.url}.probe-{secrets.token_hex(4)}")
@@ -87,7 +87,8 @@ class ConditionalObject:
         return reach(self.url).ask(lambda fs: act(fs, path_at(fs, self.url)), operation, self.url)
 
 
-def _check_kind(url: str) -> None:
+def check_kind(url: str) -> None:
+    """Raises ArgumentError for a kind of storage where nothing known keeps two writers apart."""
     protocol = url.partition("://")[0]
     if protocol not in ("s3", "s3a", "memory"):
         raise ArgumentError(

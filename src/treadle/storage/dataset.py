@@ -107,6 +107,8 @@ class RowBatch:
     reads, the other is made when it is asked for. `lines` has the line of each row, from 1; in a parquet file
     that is the number of the row. There may be no rows when `bad` is not empty. Within a unit a later batch
     may have more columns, and a type where an earlier batch had only nulls; no other change of type happens.
+    `text_bytes`: the bytes of the text that all of it was read from, good rows and bad; 0 where there is no
+    text.
     """
 
     lines: Sequence[int]

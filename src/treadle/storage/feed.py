@@ -29,7 +29,7 @@ def list_units(dataset: Dataset) -> tuple[WorkUnit, ...]:
         ArgumentError: nothing matches the path, it cannot be read, an output there is not yet committed or
             has another format, or `split_bytes` is less than 1.
         ArtifactError: a committed output does not have exactly the files, by name and size, of its manifest.
-        OSError: the storage cannot be reached.
+        RunError: the storage cannot be reached, or refuses.
     """
     backend = read_backend_for(dataset.backend)
     if backend.list_units is not None:

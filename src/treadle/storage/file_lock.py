@@ -31,7 +31,7 @@ class FileLock:
                 continue
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                if is_at(handle, self._path):
+                if _is_at(handle, self._path):
                     self._handle = handle
                     return True
             except BlockingIOError:
@@ -47,7 +47,7 @@ class FileLock:
         if self._handle is not None:
             handle, self._handle = self._handle, None
             try:
-                if is_at(handle, self._path):  # else its folder has another name now
+                if _is_at(handle, self._path):  # else its folder has another name now
                     self._path.unlink(missing_ok=True)
             finally:
                 os.close(handle)
@@ -102,7 +102,7 @@ class LiveFolder:
         """The folder is gone or has another name."""
         self._lock.release()
         # Nobody else has this name, so the file is ours also where an interrupt has torn `claim`.
-        _lock_of(self.path).unlink(missing_ok=True)
+        remove(_lock_of(self.path))
 
 
 def clear_dead(target: Path) -> bool:
@@ -138,7 +138,7 @@ def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-def is_at(handle: int, path: Path) -> bool:
+def _is_at(handle: int, path: Path) -> bool:
     """Whether an open file is still the one at `path`: who had it locked may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())

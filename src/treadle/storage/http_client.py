@@ -7,6 +7,7 @@ taken as the server keeps them: no transport compression is asked for. A redirec
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -99,7 +100,11 @@ class HttpClient:
             if number is None:
                 number = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.ECONNRESET
             said = f"{type(error).__name__}: {error}"
-            raise OSError(number, f"{so_far()}{said}", self.url) from error
+            if isinstance(error, aiohttp.ClientConnectorError):
+                what = os.strerror(number) if number > 0 else error.strerror
+                said = f"no connection to {error.host}:{error.port}: {what}"
+            # A name that nobody knows has a number below 0, which is none of the system.
+            raise OSError(max(number, 0) or errno.EHOSTUNREACH, f"{so_far()}{said}", self.url) from error
 
     def let_go(self, answer: Any) -> None:
         """Close the connection of an answer; not waited for, since a file may be collected on any thread."""

@@ -11,11 +11,13 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 
-from treadle.errors import ArgumentError, ArtifactError
+from treadle.errors import ArgumentError, ArtifactError, RunError, TreadleError
 from treadle.storage.dataset import Dataset
 from treadle.storage.http_client import is_http
 from treadle.storage.http_file import look_at
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest, read_output_manifest
+from treadle.storage.passing import is_of_storage
+from treadle.storage.shown import shown_url
 
 _VERSIONS = ("ETag", "etag", "LastModified", "last-modified", "updated", "mtime")
 
@@ -42,10 +44,29 @@ def list_files(dataset: Dataset, suffixes: tuple[str, ...]) -> list[SourceFile]:
         ArgumentError: nothing matches the path, it cannot be read, an output there is not yet committed or
             has another format.
         ArtifactError: a committed output does not have exactly the files, by name and size, of its manifest.
-        OSError: the storage cannot be reached.
+        RunError: the storage cannot be reached, or refuses.
     """
-    if is_http(dataset.path):
-        return [_by_http(dataset)]
+    try:
+        return [_by_http(dataset)] if is_http(dataset.path) else _by_listing(dataset, suffixes)
+    except Exception as error:  # clients of storages raise what they like
+        if isinstance(error, TreadleError) or not is_of_storage(error):
+            raise
+        raise RunError(f"cannot read {shown_url(dataset.path)}: {_said(error)}, then run again") from error
+
+
+def _said(error: Exception) -> str:
+    """What is wrong with a storage, and what to do."""
+    kind = type(error).__name__
+    if "Credential" in kind:  # of an optional package, which is not imported to ask
+        return (
+            f"{kind}: {error}; give them, for S3 as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as a "
+            "profile; a bucket that anybody may read wants FSSPEC_S3_ANON=true"
+        )
+    told = error.strerror if isinstance(error, OSError) and error.strerror else f"{kind}: {error}"
+    return f"{told}; see that the address is right, that it can be reached and that this user may read there"
+
+
+def _by_listing(dataset: Dataset, suffixes: tuple[str, ...]) -> list[SourceFile]:
     system, path = _located(dataset)
     infos = _committed(dataset, system, path, suffixes)
     if infos is None:

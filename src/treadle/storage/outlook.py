@@ -5,19 +5,19 @@ Nothing is made, removed or locked.
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from treadle.errors import ArtifactError
 from treadle.storage.atomic import is_remote, local_path
-from treadle.storage.checkpoint import HEAD, Checkpoint, read_record, recipe_of
+from treadle.storage.checkpoint import Checkpoint, is_of_recipe, recipe_of, records_in
 from treadle.storage.conditional import ConditionalObject
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest, parse_output_manifest
-from treadle.storage.unit_record import StagedFile
+from treadle.storage.unit_record import StagedFile, UnitRecord
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,21 @@ class Present:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is in a checkpoint: the identities of its units, by phase, and whether they are of the recipe."""
+    """What is in a checkpoint: the identities of its units, by phase, and whether they are of the recipe.
+
+    `conditional` are the phases whose units count only if something else than the content of the units, such
+    as a side input, is as it was; of these the most are given that can count together.
+    """
 
     same_recipe: bool
     units: Mapping[str, frozenset[str]]
+    conditional: frozenset[str] = frozenset()
 
 
 def present_at(spec: OutputSpec) -> Present | None:
     """What is at the place of an output. None: nothing, or it is a database, which says so at the start.
 
-    Raises ArtifactError when the storage is out of reach.
+    Raises ArtifactError when the place cannot be looked at.
     """
     if write_backend_for(spec.backend).load is not None:
         return None
@@ -56,22 +61,22 @@ def kept_in(
 ) -> Kept | None:
     """What a checkpoint keeps of units of these identities; None when it keeps nothing."""
     folder = local_path(checkpoint.path)
-    records = [read_record(each) for each in sorted((folder / "units").glob("*.json"))]
+    records = records_in(folder)
     if not records:
         return None
-    done: dict[str, set[str]] = {}
-    for each in records:
-        if each is not None and each.unit.identity in identities and all(map(_is_there, each.all_files)):
-            done.setdefault(each.phase.partition("-")[0], set()).add(each.unit.identity)
-    units = {phase: frozenset(found) for phase, found in done.items()}
-    return Kept(_head(folder) == recipe_of(checkpoint, specs), units)
+    done = [each for each in records if each is not None and _counts(each, identities)]
+    together: dict[tuple[str, str], set[str]] = {}
+    for each in done:
+        together.setdefault((each.phase, each.depends), set()).add(each.unit.identity)
+    units: dict[str, frozenset[str]] = {}
+    for (phase, _), found in together.items():
+        units[phase] = max(units.get(phase, frozenset()), frozenset(found), key=len)
+    conditional = frozenset(each.phase for each in done if each.depends)
+    return Kept(is_of_recipe(folder, recipe_of(checkpoint, specs)), units, conditional)
 
 
-def _head(folder: Path) -> object:
-    try:
-        return json.loads((folder / HEAD).read_bytes())
-    except (OSError, ValueError):
-        return None
+def _counts(record: UnitRecord, identities: Collection[str]) -> bool:
+    return record.unit.identity in identities and all(map(_is_there, record.all_files))
 
 
 def _is_there(file: StagedFile) -> bool:
@@ -91,7 +96,17 @@ def _local_manifest(path: str) -> bytes | None:
     """The content of the manifest, empty when something else is there."""
     target = local_path(path)
     try:
+        return _manifest_in(target)
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot tell what is at {target}: {error}; see that this user may read there, or choose "
+            "another path"
+        ) from error
+
+
+def _manifest_in(target: Path) -> bytes | None:
+    try:
         return (target / MANIFEST_NAME).read_bytes()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         empty = target.is_dir() and not any(target.iterdir())
-        return None if empty or not (target.exists() or target.is_symlink()) else b""
+        return None if empty or not os.path.lexists(target) else b""

@@ -9,7 +9,6 @@ without the second, until it goes on by its checkpoint.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import permutations
@@ -19,16 +18,15 @@ from typing import Self
 
 from treadle.errors import ArgumentError, ArtifactError, RunError, UnknownNameError
 from treadle.kernel.unwind import Unwind
-from treadle.storage.atomic import is_remote, local_path, remove, write_failure
+from treadle.storage.atomic import is_remote, local_path, remove
 from treadle.storage.checkpoint import Checkpoint, OpenCheckpoint
 from treadle.storage.dataset import BadRow, OutputSpec, Rows, WorkUnit
-from treadle.storage.file_lock import LiveFolder, clear_dead
 from treadle.storage.formats.backends import write_backend_for
-from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest
-from treadle.storage.quarantine import Quarantine
-from treadle.storage.target import LoadTarget, Target, target_for
+from treadle.storage.output_manifest import OutputManifest
+from treadle.storage.session_places import SessionPlaces
+from treadle.storage.target import LoadTarget, Target
 from treadle.storage.unit_record import UnitRecord
-from treadle.storage.unit_writer import STAGED_PREFIX, StagedPlace, Staging, UnitWriter
+from treadle.storage.unit_writer import Staging, UnitWriter
 from treadle.storage.united import United, united
 
 _REJECTS = WorkUnit("rejects", -1, "", 0)
@@ -55,33 +53,30 @@ class Session:
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self._specs = dict(outputs)
-        self._scratch = dict(scratch or {})
-        self._check(quarantine)
+        hidden = dict(scratch or {})
+        _check(self._specs, hidden, quarantine)
         self._over = False
         self._failed: str | None = None
         self.notes: list[str] = []
-        self._kept: OpenCheckpoint | None = None
-        self._there: frozenset[str] = frozenset()
-        self._targets: dict[str, Target] = {}
-        self._live: list[LiveFolder] = []
-        self.staging = Staging({})
         self._records: dict[tuple[str, int], UnitRecord] = {}
         self._partial: list[UnitRecord] = []
         self._open: dict[str, UnitWriter] = {}
         self._units: dict[str, list[WorkUnit]] = {}
         self._rejects: UnitWriter | None = None
-        self._quarantine = Quarantine(quarantine) if quarantine is not None else None
+        self._kept: OpenCheckpoint | None = None
+        self._places = SessionPlaces({}, {}, None, None)  # none yet, should the checkpoint be refused
         with Unwind() as unwind:
             unwind.push(self.abort)
             if checkpoint is not None:
-                self._kept = OpenCheckpoint(checkpoint, self._specs | self._scratch)
-            self._targets = {
-                name: target_for(name, spec, keep=self._keep(name, spec))
-                for name, spec in self._specs.items()
-            }
-            self.staging = self._staging(quarantine)
-            self._prepare()
+                self._kept = OpenCheckpoint(checkpoint, self._specs | hidden)
+            self._places = SessionPlaces(self._specs, hidden, quarantine, self._kept)
+            self._places.prepare()
             unwind.release()
+
+    @property
+    def staging(self) -> Staging:
+        """What writing a unit needs to know, here or in another process."""
+        return self._places.staging
 
     def write(self, output: str, unit: WorkUnit, rows: Rows) -> None:
         """Append rows to the file of (output, unit), which is finished by the next unit or by `commit`.
@@ -120,9 +115,9 @@ class Session:
         else:
             self._partial.append(record)
 
-    def finished(self, phase: str, unit: WorkUnit) -> UnitRecord | None:
+    def finished(self, phase: str, unit: WorkUnit, depends: str = "") -> UnitRecord | None:
         """What an earlier run of this checkpoint has made of the unit; it counts as accepted."""
-        record = None if self._kept is None else self._kept.find(phase, unit)
+        record = None if self._kept is None else self._kept.find(phase, unit, depends)
         if record is not None:
             self.accept(record)
         return record
@@ -131,8 +126,8 @@ class Session:
         """Show the rejected rows now: for a run that fails because of them and will show nothing else."""
         self._check_open()
         self._finish_rejects()
-        if self._quarantine is not None:
-            self._quarantine.publish(self._rejected_parts())
+        if self._places.quarantine is not None:
+            self._places.quarantine.publish(self._rejected_parts())
 
     def commit(self, conclude: Callable[[], object] = lambda: None) -> Mapping[str, OutputManifest]:
         """Make everything visible, and return the manifest of each output; when it raises, nothing is.
@@ -167,9 +162,9 @@ class Session:
                 unwind.push(self._kept.release)
             if self._kept is not None and self._kept.keeps_nothing:
                 unwind.push(self._kept.remove)
-                for target in self._targets.values():
+                for target in self._places.targets.values():
                     unwind.push(remove, target.folder)
-            self._discard_into(unwind)
+            self._places.discard_into(unwind)
             for each in [*self._open.values(), *([self._rejects] if self._rejects else [])]:
                 unwind.push(each.abandon)
 
@@ -182,88 +177,6 @@ class Session:
         unwind = Unwind()
         unwind.push(self.abort)
         unwind.__exit__(kind, error, trace)
-
-    def _check(self, quarantine: str | None) -> None:
-        for spec in (*self._specs.values(), *self._scratch.values()):
-            write_backend_for(spec.backend).codec(spec.compression)
-        paths = [each.path for each in self._specs.values() if write_backend_for(each.backend).load is None]
-        for path in paths:
-            if not is_remote(path) and not local_path(path).name:
-                raise ArtifactError(f"{path} is already there and is never overwritten; choose another path")
-        _check_apart([*paths, *([quarantine] if quarantine else [])])
-
-    def _keep(self, name: str, spec: OutputSpec) -> Path | None:
-        """Where a checkpoint keeps the staged files of an output: on the file system where they will be."""
-        if self._kept is None:
-            return None
-        if is_remote(spec.path):
-            return self._kept.folder / "staged" / name
-        target = local_path(spec.path)
-        return target.with_name(f".{target.name}.units")
-
-    def _staging(self, quarantine: str | None) -> Staging:
-        places = {
-            name: StagedPlace(str(target.folder), self._specs[name]) for name, target in self._targets.items()
-        }
-        for name, spec in self._scratch.items():
-            places[name] = StagedPlace(str(self._hidden(spec.path, name)), spec)
-        rejects = None if quarantine is None else str(self._hidden(quarantine, "rejects"))
-        return Staging(places, rejects, None if self._kept is None else str(self._kept.records))
-
-    def _hidden(self, path: str, name: str) -> Path:
-        """The folder for staged files of something that has no target."""
-        if self._kept is not None:
-            return self._kept.folder / "staged" / name
-        if is_remote(path):
-            return Path(tempfile.mkdtemp(prefix="treadle-"))
-        live = LiveFolder(local_path(path))
-        self._live.append(live)
-        return live.path
-
-    def _hidden_folders(self) -> list[Path]:
-        places = [
-            Path(self.staging.places[name].folder) for name in self._scratch if name in self.staging.places
-        ]
-        return [*places, *([Path(self.staging.rejects)] if self.staging.rejects else [])]
-
-    def _prepare(self) -> None:
-        if self._kept is not None:
-            self._clear_unknown(self._kept)
-            self._kept.start()
-            self._there = frozenset(name for name in self._targets if self._was_published(self._kept, name))
-        if self._quarantine is not None:
-            self._quarantine.prepare()
-        for name, target in self._targets.items():
-            if name not in self._there:
-                target.prepare()
-            else:
-                clear_dead(local_path(self._specs[name].path))  # left by the commit that was cut
-        for live in self._live:
-            live.claim()
-        for folder in (*self._hidden_folders(), *(self._targets[name].folder for name in self._there)):
-            with write_failure(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-
-    def _clear_unknown(self, kept: OpenCheckpoint) -> None:
-        """Remove what killed writers left beside finished units; all, if the recipe is another."""
-        known = kept.known_files() if kept.same_recipe else frozenset()
-        for folder in (*(target.folder for target in self._targets.values()), *self._hidden_folders()):
-            if not kept.same_recipe:
-                remove(folder)
-                continue
-            for each in folder.iterdir() if folder.is_dir() else ():
-                if each.name.startswith(STAGED_PREFIX) and str(each) not in known:
-                    remove(each)
-
-    def _was_published(self, kept: OpenCheckpoint, name: str) -> bool:
-        """Whether a commit that was cut put that output in place; other modes see it themselves."""
-        spec = self._specs[name]
-        if is_remote(spec.path) or spec.mode != "error":
-            return False
-        try:
-            return kept.planned(name, (local_path(spec.path) / MANIFEST_NAME).read_bytes())
-        except OSError:
-            return False
 
     def _finish(self, output: str) -> None:
         writer = self._open.pop(output, None)
@@ -293,14 +206,15 @@ class Session:
         manifests = {name: each.manifest for name, each in found.items()}
         if self._kept is not None:
             self._kept.plan_commit(manifests)
-        if self._quarantine is not None:
-            unwind.push(self._quarantine.withdraw)
-            self._quarantine.publish(self._rejected_parts())
-        for name, target in sorted(self._targets.items(), key=lambda each: isinstance(each[1], LoadTarget)):
-            if not self._stands(name):
+        if (quarantine := self._places.quarantine) is not None:
+            unwind.push(quarantine.withdraw)
+            quarantine.publish(self._rejected_parts())
+        targets = self._places.targets
+        for name, target in sorted(targets.items(), key=lambda each: isinstance(each[1], LoadTarget)):
+            if not self._places.stands(name):
                 manifests[name] = target.publish(found[name].parts, found[name].manifest)
             unwind.push(target.withdraw)
-        for target in self._targets.values():
+        for target in targets.values():
             self._note(target.settle())
         return manifests
 
@@ -308,44 +222,21 @@ class Session:
         if left is not None:
             self.notes.append(left)
 
-    def _stands(self, name: str) -> bool:
-        """Whether a commit that was cut has put the output in place as it is to be.
-
-        One with other content goes away: something that was read has changed since.
-        """
-        if name not in self._there or self._kept is None:
-            return False
-        if self._was_published(self._kept, name):
-            return True
-        self._targets[name].withdraw()
-        return False
-
     def _clean(self) -> None:
         """After a commit: nothing that was staged is needed any more."""
         self._over = True
         with Unwind() as unwind:
             if self._kept is not None:
                 unwind.push(self._kept.release)
-                for target in self._targets.values():
+                for target in self._places.targets.values():
                     unwind.push(remove, target.folder)
                     unwind.push(self._forget, target)
                 unwind.push(self._kept.remove)
-            self._discard_into(unwind)
+            self._places.discard_into(unwind)
 
     def _forget(self, target: Target) -> None:
         if isinstance(target, LoadTarget):
             self._note(target.forget())
-
-    def _discard_into(self, unwind: Unwind) -> None:
-        for target in self._targets.values():
-            unwind.push(target.discard)
-        if self._quarantine is not None:
-            unwind.push(self._quarantine.discard)
-        for live in self._live:
-            unwind.push(live.release)
-        if self._kept is None:
-            for folder in self._hidden_folders():
-                unwind.push(remove, folder)
 
     @contextmanager
     def _noting_failure(self, output: str) -> Iterator[None]:
@@ -364,6 +255,18 @@ class Session:
             raise RunError("this session is over: it was committed or aborted")
 
 
+def _check(
+    outputs: Mapping[str, OutputSpec], scratch: Mapping[str, OutputSpec], quarantine: str | None
+) -> None:
+    for spec in (*outputs.values(), *scratch.values()):
+        write_backend_for(spec.backend).codec(spec.compression)
+    paths = [each.path for each in outputs.values() if write_backend_for(each.backend).load is None]
+    for path in paths:
+        if not is_remote(path) and not local_path(path).name:
+            raise ArtifactError(f"{path} is already there and is never overwritten; choose another path")
+    _check_apart([*paths, *([quarantine] if quarantine else [])])
+
+
 def _check_new(output: str, unit: WorkUnit, units: Sequence[WorkUnit]) -> None:
     for each in units:
         if each.index == unit.index:
@@ -375,10 +278,10 @@ def _check_new(output: str, unit: WorkUnit, units: Sequence[WorkUnit]) -> None:
 
 def _check_apart(paths: Sequence[str]) -> None:
     """An output appears by one act, so nothing else may be written at its path or below."""
-    for one, other in permutations(map(_shown_path, paths), 2):
+    for one, other in permutations(map(_plain_path, paths), 2):
         if one == other or other.startswith(f"{one}/"):
             raise ArgumentError(f"cannot write both {one} and {other}: expected paths apart from each other")
 
 
-def _shown_path(path: str) -> str:
+def _plain_path(path: str) -> str:
     return path.rstrip("/") if is_remote(path) else str(local_path(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +36,7 @@ class PartFile:
 
 
 class Target(Protocol):
-    """Life: `prepare`, `publish`, `settle`; undone by `discard`, after `publish` by `withdraw`.
+    """Life: `check`, `prepare`, `publish`, `settle`; undone by `discard`, after `publish` by `withdraw`.
 
     Units write their files into `folder`, a local folder that nobody else looks into, under names that are
     not the final ones.
@@ -45,6 +45,12 @@ class Target(Protocol):
     @property
     def folder(self) -> Path:
         """Where the files are staged."""
+
+    def check(self) -> None:
+        """See that the output may be made. Nothing is made, removed or locked.
+
+        Raises ArtifactError for what is there and must not be touched.
+        """
 
     def prepare(self) -> None:
         """Before anything is written: see that the output may be made, clear what killed writers left.
@@ -90,6 +96,17 @@ def target_for(name: str, spec: OutputSpec, *, keep: Path | None = None) -> Targ
     if is_remote(spec.path):
         return ObjectTarget(name, spec, keep)
     return LocalTarget(name, spec, keep) if spec.mode == "error" else SwapTarget(name, spec, keep)
+
+
+def check_targets(specs: Mapping[str, OutputSpec]) -> None:
+    """See that a run which goes on from no checkpoint may make these outputs. Nothing is touched.
+
+    Raises:
+        ArtifactError: something is there that must not be touched, or the place is out of reach.
+        DatabaseError: so is a database.
+    """
+    for name, spec in specs.items():
+        target_for(name, spec).check()
 
 
 def publication_folder(keep: Path | None) -> str:
@@ -141,6 +158,11 @@ class LoadTarget:
         self._backend = write_backend_for(spec.backend)
         self._staging = StagingFolder(keep)
         self.folder = self._staging.folder
+
+    def check(self) -> None:
+        """Ask the database whether it will take the rows."""
+        if self._backend.check is not None:
+            self._backend.check(self._spec, None)
 
     def prepare(self) -> None:
         """Ask the database whether it will take the rows, or has them from a run on the same checkpoint."""

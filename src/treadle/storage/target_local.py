@@ -37,9 +37,13 @@ class LocalTarget:
         self._live = LiveFolder(self._target)
         self.folder = keep or self._live.path / "units"
 
+    def check(self) -> None:
+        """Refuse what is there."""
+        check_free(self._target, self._name)
+
     def prepare(self) -> None:
         """Refuse what is there; clear what killed writers left; make the hidden folder."""
-        check_free(self._target, self._name)
+        self.check()
         with write_failure(self._target):
             clear_dead(self._target)
             self._live.claim()
@@ -110,10 +114,14 @@ def vanish(folder: Path) -> None:
 
 
 def _taken(target: Path, name: str) -> ArtifactError:
-    return ArtifactError(
-        f"output {name!r}: {target} is already there and is never overwritten; "
+    # The other modes leave alone what is no output of treadle.
+    ours = (target / MANIFEST_NAME).is_file()
+    to_do = (
         "remove it, choose another path, or say so by mode: overwrite or append"
+        if ours
+        else f"remove it, or choose another path: without a {MANIFEST_NAME} it is no output of treadle"
     )
+    return ArtifactError(f"output {name!r}: {target} is already there and is never overwritten; {to_do}")
 
 
 def link_or_copy(staged: Path, final: Path) -> None:

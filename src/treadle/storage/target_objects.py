@@ -14,7 +14,7 @@ from typing import Any
 
 from treadle.errors import ArtifactError
 from treadle.kernel.unwind import Unwind
-from treadle.storage.conditional import ConditionalObject, Tagged
+from treadle.storage.conditional import ConditionalObject, Tagged, check_kind
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputFile, OutputManifest, parse_output_manifest
 from treadle.storage.publication import Publication, check_backend, folders, lost_race, planned
@@ -39,17 +39,18 @@ class ObjectTarget:
         self._seen: Tagged | None = None
         self._done: Publication | None = None
 
+    def check(self) -> None:
+        """Refuse what is there, unless the mode says what becomes of it; so for `prepare`'s ArgumentError."""
+        check_kind(self._url)
+        self._look()
+
     def prepare(self) -> None:
         """Remember what is there and make the local folder.
 
         Raises ArgumentError for a kind of storage that outputs cannot be written to.
         """
         self._manifest.check()
-        self._seen = self._manifest.read()
-        if self._seen is None:
-            self._check_empty()
-        else:
-            self._check_present(self._seen)
+        self._seen = self._look()
         self._staging.make()
 
     def publish(self, files: Sequence[PartFile], manifest: OutputManifest) -> OutputManifest:
@@ -89,6 +90,14 @@ class ObjectTarget:
     def discard(self) -> None:
         """Remove what is staged."""
         self._staging.clear()
+
+    def _look(self) -> Tagged | None:
+        seen = self._manifest.read()
+        if seen is None:
+            self._check_empty()
+        else:
+            self._check_present(seen)
+        return seen
 
     def _put(self, manifest: OutputManifest, folder: str, unwind: Unwind) -> Publication:
         while True:
@@ -132,7 +141,9 @@ class ObjectTarget:
         if self._spec.mode == "append":
             check_backend(manifest, self._name, self._spec.backend)
         if self._spec.mode == "error" and not self._is_mine(manifest):
-            raise self._refused("is already there and is never overwritten")
+            raise self._refused(
+                "is already there and is never overwritten", ", or say so by mode: overwrite or append"
+            )
 
     def _is_mine(self, manifest: OutputManifest) -> bool:
         """Whether a run on the same checkpoint, killed after it, has published it."""
@@ -150,8 +161,7 @@ class ObjectTarget:
         start = path_at(fs, self._url)
         return sorted(each[len(start) + 1 :] for each in find(fs, start))
 
-    def _refused(self, why: str) -> ArtifactError:
-        modes = ", or say so by mode: overwrite or append" if self._spec.mode == "error" else ""
+    def _refused(self, why: str, modes: str = "") -> ArtifactError:
         return ArtifactError(
             f"output {self._name!r}: {self._url} {why}; remove it or choose another path{modes}"
         )

@@ -39,6 +39,13 @@ class SwapTarget:
         self._seen: bytes | None = None
         self._done: Publication | None = None
 
+    def check(self) -> None:
+        """Refuse what is no output, or one that cannot be added to."""
+        with write_failure(self._target):
+            present = self._present()
+            if present is not None:
+                self._check_appendable(present)
+
     def prepare(self) -> None:
         """Remember what is there, clear what killed writers left, make the hidden folder."""
         with write_failure(self._target), self._locked():

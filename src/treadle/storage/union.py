@@ -17,6 +17,7 @@ from treadle.errors import RunError
 from treadle.storage.atomic import remove, write_failure
 from treadle.storage.dataset import Dataset, OutputSpec, WorkUnit
 from treadle.storage.formats.backends import read_backend_for, write_backend_for
+from treadle.storage.formats.format import WriteBackend
 from treadle.storage.part import staged_file
 from treadle.storage.schema import as_text, conform, widen
 from treadle.storage.unit_record import StagedFile
@@ -68,10 +69,10 @@ def rewritten(source: Source, union: Union, spec: OutputSpec) -> StagedFile:
         RunError: a value has no exact form under the schema, or the file cannot be written.
     """
     file = source.file
-    if not _differs(file.schema, union, spec):
-        return file
-    schema = _kept_schema(union, spec)
     backend = write_backend_for(spec.backend)
+    if not _differs(file.schema, union.schema, backend):
+        return file
+    schema = union.schema if backend.keeps_types else _as_texts(union.schema)
     old = Path(file.path)
     new = old.with_name(f"{old.name.partition('.')[0]}-united.{old.name.partition('.')[2]}")
     remove(new)  # a commit that was cut in the middle may have left it
@@ -80,7 +81,7 @@ def rewritten(source: Source, union: Union, spec: OutputSpec) -> StagedFile:
         try:
             if not file.rows:
                 part.write(schema.empty_table())
-            for rows in _read(file, "parquet" if backend.load is not None else spec.backend):
+            for rows in _read(file, backend.parts or spec.backend):
                 part.write(_conformed(rows, union, schema, source))
             part.close()
         except BaseException:
@@ -130,23 +131,13 @@ def _inexact(rows: pa.Table, schema: pa.Schema) -> str:
     return ", ".join(rows.schema.names)
 
 
-def _kept_schema(union: Union, spec: OutputSpec) -> pa.Schema:
-    """What a file can be read back as: csv knows no types."""
-    if spec.backend != "csv":
-        return union.schema
-    return pa.schema([(name, pa.string()) for name in union.schema.names])
+def _as_texts(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in schema.names])
 
 
-def _differs(schema: pa.Schema, union: Union, spec: OutputSpec) -> bool:
+def _differs(schema: pa.Schema, united: pa.Schema, backend: WriteBackend) -> bool:
     """Whether a file looks another way than it would under the schema of all."""
-    if spec.backend in ("csv", "text"):
-        return schema.names != union.schema.names
-    if spec.backend != "jsonl":
-        return not schema.equals(union.schema)
-    # In JSON a null looks the same whatever its type, and the order of keys says nothing.
-    kinds = {each.name: each.type for each in union.schema}
-    typed = [each for each in schema if not pa.types.is_null(each.type)]
-    return len(schema) < len(kinds) or any(each.type != kinds[each.name] for each in typed)
+    return backend.differs(schema, united) if backend.keeps_types else schema.names != united.names
 
 
 def _conflict(field: pa.Field[Any], source: Source, known: pa.Field[Any], first: Source) -> RunError:

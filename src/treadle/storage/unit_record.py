@@ -31,9 +31,13 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class UnitRecord:
-    """One finished unit of one phase of a run. It can be pickled, and comes whole out of its JSON."""
+    """One finished unit of one phase of a run. It can be pickled, and comes whole out of its JSON.
+
+    `depends` stands for what its files were made of beside the content of the unit, "" for nothing else.
+    """
 
     phase: str
+    depends: str
     unit: WorkUnit
     files: tuple[StagedFile, ...]
     rejected: StagedFile | None
@@ -52,6 +56,7 @@ class UnitRecord:
         """The record as JSON."""
         document = {
             "phase": self.phase,
+            "depends": self.depends,
             "unit": asdict(self.unit),
             "files": [_file_document(each) for each in self.files],
             "rejected": None if self.rejected is None else _file_document(self.rejected),
@@ -67,6 +72,7 @@ class UnitRecord:
         rejected = document["rejected"]
         return cls(
             document["phase"],
+            document["depends"],
             WorkUnit(**document["unit"], part=None if part is None else tuple(part)),
             tuple(_file_from(each) for each in document["files"]),
             None if rejected is None else _file_from(rejected),

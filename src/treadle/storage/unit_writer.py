@@ -44,14 +44,17 @@ class Staging:
     rejects: str | None = None
     records: str | None = None
 
-    def open_unit(self, unit: WorkUnit, phase: str = "main") -> UnitWriter:
-        """A writer for one unit. Another one for the same unit, elsewhere, does not get in its way."""
-        return UnitWriter(self, unit, phase)
+    def open_unit(self, unit: WorkUnit, phase: str = "main", depends: str = "") -> UnitWriter:
+        """A writer for one unit. Another one for the same unit, elsewhere, does not get in its way.
+
+        `depends` stands for what its files are made of beside the content of the unit.
+        """
+        return UnitWriter(self, unit, phase, depends)
 
 
-def record_path(records: str, phase: str, unit: WorkUnit) -> Path:
+def record_path(records: str, phase: str, unit: WorkUnit, depends: str) -> Path:
     """Where a checkpoint keeps the record of a unit."""
-    key = hashlib.sha256(f"{phase}\n{unit.identity}".encode("utf-8", "surrogatepass")).hexdigest()
+    key = hashlib.sha256(f"{phase}\n{depends}\n{unit.identity}".encode("utf-8", "surrogatepass")).hexdigest()
     return Path(records) / f"{key}.json"
 
 
@@ -61,10 +64,11 @@ class UnitWriter:
     For one thread at a time.
     """
 
-    def __init__(self, staging: Staging, unit: WorkUnit, phase: str) -> None:
+    def __init__(self, staging: Staging, unit: WorkUnit, phase: str, depends: str) -> None:
         self._staging = staging
         self._unit = unit
         self._phase = phase
+        self._depends = depends
         self._parts: dict[str, list[OpenPart]] = {}
         self._writes: dict[str, int] = {}
         self._rejects: tuple[Path, QuarantinePart] | None = None
@@ -110,9 +114,10 @@ class UnitWriter:
             for part in parts:
                 part.end()
         files = tuple(part.finish() for parts in self._parts.values() for part in parts)
-        record = UnitRecord(self._phase, self._unit, files, self._finished_rejects(), dict(counts))
+        rejected = self._finished_rejects()
+        record = UnitRecord(self._phase, self._depends, self._unit, files, rejected, dict(counts))
         if complete and self._staging.records is not None and self._unit.identity:
-            path = record_path(self._staging.records, self._phase, self._unit)
+            path = record_path(self._staging.records, self._phase, self._unit, self._depends)
             with write_failure(path):
                 write_atomically(path, record.to_json())
         self._parts, self._rejects = {}, None

@@ -5,8 +5,9 @@ The names are loaded when they are asked for: a worker measures its units, and h
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.telemetry.delta import MetricsDelta
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
         UnitDone,
         UnitSkipped,
     )
-    from treadle.telemetry.meter import StageTimer, UnitMeter, UnitReport
+    from treadle.telemetry.meter import UnitMeter, UnitReport
     from treadle.telemetry.metrics import RunMetrics, finalize_metrics, setup_metrics
     from treadle.telemetry.opening import OpenSinks, check_prometheus, open_sinks
     from treadle.telemetry.prometheus_spec import PrometheusSpec
     from treadle.telemetry.sampler import ResourceSampler
     from treadle.telemetry.sinks import LogSink, NullSink, RecordingSink, Sink, fork
-    from treadle.telemetry.spans import StageSpan
 
 __all__ = [
     "Distribution",
@@ -56,8 +56,6 @@ __all__ = [
     "RunMetrics",
     "RunStarted",
     "Sink",
-    "StageSpan",
-    "StageTimer",
     "UnitDone",
     "UnitMeter",
     "UnitReport",
@@ -87,22 +85,11 @@ _MODULES = {
         "UnitDone",
         "UnitSkipped",
     ),
-    "meter": ("StageTimer", "UnitMeter", "UnitReport"),
+    "meter": ("UnitMeter", "UnitReport"),
     "metrics": ("RunMetrics", "finalize_metrics", "setup_metrics"),
     "opening": ("OpenSinks", "check_prometheus", "open_sinks"),
     "prometheus_spec": ("PrometheusSpec",),
     "sampler": ("ResourceSampler",),
     "sinks": ("LogSink", "NullSink", "RecordingSink", "Sink", "fork"),
-    "spans": ("StageSpan",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _MODULES)

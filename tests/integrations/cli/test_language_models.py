@@ -58,7 +58,10 @@ def test_a_prompt_without_an_answer_is_said_and_the_others_are_answered(
     [
         (["generate", "x", "--plain", "--system", "y"], "--system belongs to a chat"),
         (["generate", "x", "--model", "smollm"], "smollm2-135m-instruct"),
-        (["generate", "x", "--max-new-tokens", "0"], "max_new_tokens must be a whole number of at least 1"),
+        (
+            ["generate", "x", "--max-new-tokens", "0"],
+            "treadle: max_new_tokens must be a whole number of at least 1",
+        ),
         (["chat", "--model", "nowhere.gguf"], "nowhere.gguf: no such file"),
     ],
 )

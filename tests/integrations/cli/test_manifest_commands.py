@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.integrations.cli.conftest import Called
@@ -21,6 +23,9 @@ inputs: {documents: {backend: jsonl, path: "${params.texts}/*.jsonl", columns: [
 transform: {name: tokenize, keep: [id]}
 outputs: {rows: {backend: parquet, path: "${run.output}/rows"}}
 """
+
+
+EMBED = "{name: embed, components: 0}"
 
 
 class Command:
@@ -119,10 +124,36 @@ def test_plan_says_what_becomes_of_an_output_that_is_there(manifest: Command, mo
     before = {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")}
     assert f"output rows: {told}\n" in manifest("plan", *asked).out
     assert {path: path.stat().st_mtime_ns for path in Path.cwd().rglob("*")} == before
+    assert ("next: treadle manifest run" in manifest("plan", *asked).out) == (mode != "error")
     Path("out/rows/_manifest.json").unlink()
+    told_of = manifest("plan", *asked).out
+    assert "something that is no output of treadle is there, so a run is refused" in told_of
     assert (
-        "something that is no output of treadle is there, so a run is refused" in manifest("plan", *asked).out
+        f"next: for the output rows: remove {Path('out/rows').absolute()}, give another --output\n" in told_of
     )
+
+
+def test_what_is_no_output_of_treadle_is_not_to_be_overwritten(manifest: Command) -> None:
+    """No mode does that, so none is advised."""
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one"}\n')
+    Path("out/rows").mkdir(parents=True)
+    Path("out/rows/mine.txt").write_text("mine")
+    done = manifest("run", "words.yaml", "--param", "texts=texts", "--output", "out")
+    assert done.code == 1
+    assert "remove it, or choose another path: without a _manifest.json it is no output" in done.err
+    assert "mode: overwrite" not in done.err
+
+
+def test_plan_says_what_to_do_about_an_output_in_a_fixed_place(manifest: Command) -> None:
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one"}\n')
+    Path("words.yaml").write_text(GOOD.replace("${run.output}", str(Path("fixed").absolute())))
+    asked = ("words.yaml", "--param", "texts=texts")
+    assert manifest("run", *asked).code == 0
+    rows = Path("fixed/rows").absolute()
+    advice = f"remove {rows}, give outputs.rows another path, or say mode: overwrite or append"
+    assert f"next: for the output rows: {advice}\n" in manifest("plan", *asked).out
 
 
 @pytest.mark.parametrize("output", [("--output", "out"), ()])
@@ -148,6 +179,76 @@ def test_plan_says_how_far_a_run_that_failed_came(manifest: Command, output: tup
     assert after.keys() == before.keys()
 
 
+@pytest.mark.parametrize("where", ["kept", "outside"])
+def test_a_run_goes_on_in_its_folder_wherever_its_checkpoint_is(manifest: Command, where: str) -> None:
+    """Not only with the checkpoint in its usual place; and never in the folder of a run that is complete."""
+    Path("texts").mkdir()
+    path = where if where == "kept" else Path(where).absolute()
+    Path("words.yaml").write_text(GOOD + f"checkpoint: {{path: {path}}}\n")
+    asked = ("words.yaml", "--param", "texts=texts")
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one"}\n')
+    assert manifest("run", *asked).code == 0
+    [complete] = Path(".treadle/runs/words").iterdir()
+    Path("texts/b.jsonl").write_text("torn\n")
+    assert manifest("run", *asked).code == 1
+    [failed] = set(Path(".treadle/runs/words").iterdir()) - {complete}
+    assert "; 1 of 2 units done: a run goes on with the others\n" in manifest("plan", *asked).out
+    Path("texts/b.jsonl").write_text('{"id": 2, "text": "two"}\n')
+    done = manifest("run", *asked)
+    assert done.code == 0, done.err
+    assert "1 of 2 units were done already" in done.out
+    assert set(Path(".treadle/runs/words").iterdir()) == {complete, failed}
+    assert manifest("run", *asked, "--output", "elsewhere").code == 0
+
+
+def test_a_checkpoint_of_a_run_elsewhere_leaves_complete_runs_alone(manifest: Command) -> None:
+    """The one folder of checkpoints serves runs with an --output of their own too."""
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text('{"id": 1, "text": "one"}\n')
+    Path("words.yaml").write_text(GOOD + f"checkpoint: {{path: {Path('kept').absolute()}}}\n")
+    asked = ("words.yaml", "--param", "texts=texts")
+    assert manifest("run", *asked).code == 0
+    Path("texts/b.jsonl").write_text("torn\n")
+    assert manifest("run", *asked, "--output", "elsewhere").code == 1
+    assert "there already" not in manifest("plan", *asked).out
+
+
+def test_plan_says_on_what_the_units_of_a_side_input_depend(manifest: Command) -> None:
+    """It does not read side inputs, and a run takes no unit that was done with others."""
+    Path("texts").mkdir()
+    vectors = pa.array([[1, 0], [0, 1]], pa.list_(pa.float32(), 2))
+    pq.write_table(
+        pa.table({"term": ["sea", "field"], "count": [5, 5], "vector": vectors}), "vectors.parquet"
+    )
+    for name in ("a", "b"):
+        Path(f"texts/{name}.jsonl").write_text('{"id": 1, "tokens": ["sea"]}\n')
+    Path("texts/c.jsonl").write_text("torn\n")
+    side = "columns: [id, tokens]}, vectors: {backend: parquet, path: vectors.parquet}}"
+    body = GOOD.replace("columns: [id, text]}}", side).replace("{name: tokenize, keep: [id]}", EMBED)
+    Path("words.yaml").write_text(body + "checkpoint: {}\n")
+    asked = ("words.yaml", "--param", "texts=texts", "--output", "out")
+    assert manifest("run", *asked).code == 1
+    told = "if side inputs and earlier phases are unchanged, a run goes on with the others"
+    assert f"; 2 of 3 units done: {told}\n" in manifest("plan", *asked).out
+
+
+@pytest.mark.parametrize(
+    ("rule", "follows"),
+    [("skip", "next: every row was rejected, and none is kept"), ("quarantine", "next: see why rows were")],
+)
+def test_a_run_says_why_the_first_rows_were_rejected(manifest: Command, rule: str, follows: str) -> None:
+    """Else a run that rejected everything looks like a good one."""
+    Path("texts").mkdir()
+    Path("texts/a.jsonl").write_text("torn\n" * 5)
+    Path("words.yaml").write_text(GOOD + f"errors: {{on_bad_row: {rule}}}\n")
+    done = manifest("run", "words.yaml", "--param", "texts=texts", "--output", "out")
+    assert done.code == 0, done.err
+    reasons = done.out.partition("the first rejected rows:\n")[2].splitlines()
+    assert [each.partition("texts/a.jsonl")[2].split(":")[1] for each in reasons[:3]] == ["1", "2", "3"]
+    assert "not JSON" in reasons[0]
+    assert reasons[3].startswith(follows)
+
+
 def test_run_does_not_mind_the_ending_of_the_file(manifest: Command) -> None:
     Path("texts").mkdir()
     Path("texts/a.jsonl").write_text('{"id": 1, "text": "one two"}\n')
@@ -163,6 +264,9 @@ def test_new_writes_a_manifest_that_loads(run_type: str, manifest: Command) -> N
     done = manifest("new", run_type, "mine.yaml")
     assert done.code == 0
     assert "next: treadle manifest check mine.yaml" in done.out
+    [line] = [line for line in done.out.splitlines() if line.startswith("next: treadle manifest ")]
+    if run_type != "custom":  # its entry is still to be written
+        assert manifest(*line.split()[3:]).code == 0
     text = Path("mine.yaml").read_text()
     assert text.startswith("# yaml-language-server: $schema=drtml-4.schema.json\n")
     assert "step_id: mine\n" in text
@@ -190,6 +294,18 @@ def test_new_replaces_nothing(manifest: Command) -> None:
     assert done.code == 2
     assert "words.yaml exists already" in done.err
     assert Path("words.yaml").read_text() == GOOD
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("new", "transform", "sub/dir/x.yaml"), ("schema", "--output", "sub/dir/x.json")],
+)
+def test_a_file_in_a_folder_that_is_not_there_is_refused(asked: tuple[str, ...], manifest: Command) -> None:
+    done = manifest(*asked)
+    assert done.code == 2
+    assert f"{asked[-1]}: there is no folder sub/dir; make it, or name another file" in done.err
+    Path(asked[-1]).mkdir(parents=True)
+    assert f"{asked[-1]} is a folder; name a file in it" in manifest(*asked).err
 
 
 def test_new_lists_the_types_and_knows_the_nearest(manifest: Command) -> None:

@@ -201,6 +201,7 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tmp_path: Path) ->
 
 
 READ_ONLY = """
+import tomllib  # loaded late otherwise, when the library of Python may be closed to this user
 if os.geteuid() == 0:
     os.seteuid(65534)
 try:

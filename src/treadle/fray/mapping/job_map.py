@@ -76,8 +76,8 @@ def job_map(
     when it died, `kills` times, is given up with a PoisonedUnitError. So a unit is called exactly once, but
     for those of a batch whose worker was lost, or which returns more than the client sends: at least once.
 
-    An error gets a note that shows its unit as Python does. With `label` it gets none, for `fn` then tells
-    what its errors are about; a unit that is given up, or whose result is too large, is called `label(unit)`.
+    An error gets a note that shows its unit. Messages show a unit as Python does, or as `label(unit)`; give
+    that when errors of `fn` say already which unit they are about: a map with a `label` adds no note to them.
 
     `on_tick` is called with a `Tick` every 0.1 s or so while results are asked for, and at the end.
 

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from treadle.errors import ArgumentError
 from treadle.integrations.graph.model import duration
 from treadle.integrations.progress.columns import Cell, aligned
 from treadle.termination import Terminated
@@ -74,6 +76,14 @@ def command(*words: str, store: str | None = None) -> str:
     """A line to paste: `treadle` and these words, with the store where it was named."""
     placed = ("--store", store) if store is not None else ()
     return shlex.join(("treadle", *words, *placed))
+
+
+def check_place(file: Path) -> None:
+    """Raises ArgumentError when no file can be written there: its folder is not there, or it is a folder."""
+    if not file.parent.is_dir():
+        raise ArgumentError(f"{file}: there is no folder {file.parent}; make it, or name another file")
+    if file.is_dir():
+        raise ArgumentError(f"{file} is a folder; name a file in it")
 
 
 @contextmanager

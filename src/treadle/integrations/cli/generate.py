@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from treadle.engine import Completion, GenerationRequest, Message
 from treadle.errors import EngineError, UsageError
 from treadle.integrations.cli.console import warn
-from treadle.integrations.cli.speaking import SPEAKING, Pace, Speaking, answer, lines, show_at_once
+from treadle.integrations.cli.speaking import SPEAKING, Pace, Speaking, answer, show_at_once
 
 _AT_ONCE = 16
 
@@ -26,13 +26,13 @@ def generate(
     Parameters
     ----------
     prompts
-        What to answer; without any, each line of standard input.
+        What to answer; without any, each line of standard input that is not blank.
     plain
         Go on from the prompts as they are, not as from a question in a chat.
     """
     if plain and speaking.system is not None:
         raise UsageError("--system belongs to a chat: leave it out, or --plain")
-    asked = list(prompts or lines(sys.stdin))
+    asked = list(prompts) or [line for each in sys.stdin if (line := each.strip())]
     if not asked:
         raise UsageError("there is nothing to answer: give a prompt, or one a line on standard input")
     requests = [_request(speaking, at, each, plain) for at, each in enumerate(asked)]

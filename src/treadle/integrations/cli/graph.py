@@ -13,7 +13,7 @@ from treadle.errors import ArgumentError
 from treadle.execution import RunPlan
 from treadle.execution.graph import StepGraph
 from treadle.execution.labels import labels
-from treadle.integrations.cli.console import counted, say
+from treadle.integrations.cli.console import check_place, counted, say
 from treadle.integrations.cli.options import ASKED, Asked
 from treadle.integrations.cli.targets import gathered
 from treadle.integrations.graph import PlanGraph, PlanNode, to_html, to_mermaid, to_svg
@@ -50,6 +50,8 @@ def graph(
         The file to write; by default standard output.
     """
     kind = format or _by_ending(output)
+    if output is not None:
+        check_place(output)
     whole = gathered(target, options)
     asked = {**options.planning(), "versions": None}  # the steps have their versions
     made = experiment.plan(*(whole.steps[key] for key in whole.targets), **asked)

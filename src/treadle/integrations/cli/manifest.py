@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from treadle.errors import ManifestError, Problem
-from treadle.integrations.cli.params import parse_params
+from treadle.integrations.cli.params import Given, parse_params
 from treadle.manifest import (
     Manifest,
     bind_manifest,
@@ -26,8 +26,6 @@ from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.plugins import load_plugins
 from treadle.processing.runners import check_manifest
 from treadle.storage.formats.backends import known_formats
-
-Given = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
 
 def check(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from treadle.errors import ManifestError
 from treadle.integrations.cli.console import command, counted, say, size, table
 from treadle.integrations.cli.manifest import checked
-from treadle.integrations.cli.params import parse_params
+from treadle.integrations.cli.params import Given, parse_params
 from treadle.integrations.cli.run_manifest import RUNS, place_of
 from treadle.manifest import Manifest, read_manifest
 from treadle.processing.compile import StoragePlan, compile_step_manifest
@@ -27,7 +24,7 @@ def plan(
     file: Path,
     /,
     *,
-    param: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    param: Given = (),
     output: str | None = None,
 ) -> None:
     """Show what a run of a manifest would read and write, and change nothing.
@@ -51,13 +48,14 @@ def plan(
     manifest = read_manifest(file, params, {"run.id": "<run.id>", "run.output": ctx.output_root})
     if problems := checked(manifest):
         raise ManifestError(problems)
-    _tell(manifest, ctx, compile_step_manifest(manifest, ctx))
+    refused = _tell(manifest, ctx, compile_step_manifest(manifest, ctx))
     given = [word for each in param for word in ("--param", each)]
     placed = [] if output is None else ["--output", output]
-    say(f"next: {command('manifest', 'run', str(file), *given, *placed)}")
+    say("next: " + (refused or command("manifest", "run", str(file), *given, *placed)))
 
 
-def _tell(manifest: Manifest, ctx: RunContext, made: StoragePlan) -> None:
+def _tell(manifest: Manifest, ctx: RunContext, made: StoragePlan) -> str:
+    """Print it; what to do where a run would be refused, else empty."""
     units = {name: list_units(dataset) for name, dataset in made.inputs.items()}
     table(
         ("input", "format", "files", "units", "bytes", "path"),
@@ -66,9 +64,10 @@ def _tell(manifest: Manifest, ctx: RunContext, made: StoragePlan) -> None:
     )
     table(("output", "format", "mode", "files a unit", "path"), list(_outputs(made)), right=("files a unit",))
     kept = kept_of(manifest, ctx, made, {each.identity for found in units.values() for each in found} - {""})
-    for name, spec in made.outputs.items():
-        if (present := present_at(spec)) is not None:
-            say(f"output {name}: {_present(present, spec, resumed=kept is not None and kept.same_recipe)}")
+    resumed = kept is not None and kept.same_recipe
+    there = {name: found for name, spec in made.outputs.items() if (found := present_at(spec)) is not None}
+    for name, present in there.items():
+        say(f"output {name}: {_present(present, made.outputs[name], resumed=resumed)}")
     where = manifest.parallelism
     workers = "as many workers as there are" if where.workers is None else counted(where.workers, "worker")
     say(f"backend {where.backend}" + ("" if where.backend == "inprocess" else f", {workers}, {where.assign}"))
@@ -78,6 +77,8 @@ def _tell(manifest: Manifest, ctx: RunContext, made: StoragePlan) -> None:
         if made.checkpoint
         else "checkpoint: none; a killed run begins again"
     )
+    ways = (_way_out(name, each, made.outputs[name], ctx, resumed=resumed) for name, each in there.items())
+    return "; ".join(filter(None, ways))
 
 
 def _input(name: str, dataset: Dataset, units: tuple[WorkUnit, ...]) -> tuple[str, ...]:
@@ -106,6 +107,19 @@ def _present(present: Present, spec: OutputSpec, *, resumed: bool) -> str:
     return f"{there}, so a run is refused ({why}){unless}"
 
 
+def _way_out(name: str, present: Present, spec: OutputSpec, ctx: RunContext, *, resumed: bool) -> str:
+    """What to do about an output because of which a run would be refused; empty for another."""
+    found = present.manifest
+    if found is not None and (spec.mode == "overwrite" or (spec.mode == "error" and resumed)):
+        return ""
+    if found is not None and spec.mode == "append" and found.backend == spec.backend:
+        return ""
+    inside = spec.path.startswith(f"{ctx.output_root.rstrip('/')}/")
+    place = "give another --output" if inside else f"give outputs.{name} another path"
+    modes = ", or say mode: overwrite or append" if found is not None and spec.mode == "error" else ""
+    return f"for the output {name}: remove {shown_url(spec.path)}, {place}{modes}"
+
+
 def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
     """What becomes of the units that are kept; of which phase they are when there are several."""
     if kept is None:
@@ -120,4 +134,6 @@ def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
         f"{len(found):,} of {total:,} units{f' ({phase})' if several else ''}"
         for phase, found in kept.units.items()
     ]
-    return f"; {', '.join(phases) or f'none of {total:,} units'} done: a run goes on with the others"
+    done_so_far = ", ".join(phases) or f"none of {total:,} units"
+    if_so = "if side inputs and earlier phases are unchanged, " if kept.conditional else ""
+    return f"; {done_so_far} done: {if_so}a run goes on with the others"

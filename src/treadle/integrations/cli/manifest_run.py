@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from treadle.integrations.cli.params import Given
 from treadle.integrations.cli.run_manifest import run_manifest
 
 
@@ -14,7 +12,7 @@ def run(
     file: Path,
     /,
     *,
-    param: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    param: Given = (),
     output: str | None = None,
     step_id: str | None = None,
 ) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from treadle.integrations.cli.params import parse_params
+from treadle.integrations.cli.params import Given, parse_params
 from treadle.manifest import read_manifest
 from treadle.processing.context import UNBOUND
 from treadle.telemetry.codegen import ObservedRun, alert_rules
 from treadle.telemetry.codegen import dashboard as dashboard_of
-
-Given = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 
 
 def dashboard(file: Path, /, *, param: Given = ()) -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from treadle.errors import ArgumentError
+
+Given = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+"""The type of an option that may be given several times, by default not at all."""
 
 
 def parse_params(params: Sequence[str], option: str = "--param") -> dict[str, str]:

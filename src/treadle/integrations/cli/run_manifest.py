@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -16,10 +16,11 @@ from treadle.integrations.cli.console import command, told_when_stopped, warn
 from treadle.integrations.cli.params import parse_params
 from treadle.integrations.cli.units_progress import RunNotes, live_progress
 from treadle.manifest import Manifest, read_manifest
-from treadle.processing.compile import checkpoint_path, quarantine_path, safe_name
+from treadle.processing.compile import account_path, checkpoint_path, quarantine_path, safe_name
 from treadle.processing.context import UNBOUND, RunContext
 from treadle.processing.dispatch import run_from_manifest
 from treadle.processing.job import RunOutcome
+from treadle.storage.atomic import is_remote, local_path
 from treadle.telemetry import Sink, fork
 from treadle.termination import Terminated
 
@@ -67,11 +68,20 @@ def place_of(ctx: RunContext, manifest: Manifest) -> Path:
     """A new folder; or that of the last run of the step, when it has a checkpoint from which to go on."""
     runs = RUNS / safe_name(ctx.step_id)
     if manifest.checkpoint is not None and runs.is_dir():
-        name = PurePath(checkpoint_path(ctx)).name
-        left = sorted(each for each in runs.iterdir() if (each / name).is_dir())
+        left = [each for each in runs.iterdir() if _is_left(ctx, each, manifest.checkpoint.path)]
         if left:
-            return left[-1]
+            return max(left)
     return runs / ctx.run_id
+
+
+def _is_left(ctx: RunContext, root: Path, folder: str | None) -> bool:
+    """Whether a run with its outputs in `root` has left a checkpoint."""
+    there = replace(ctx, output_root=str(root))
+    path = checkpoint_path(there, folder)
+    if is_remote(path) or not local_path(path).is_dir():
+        return False
+    # One outside may be of a run with other outputs; that of a run that is complete it is not.
+    return local_path(path).is_relative_to(root.absolute()) or not Path(account_path(there)).exists()
 
 
 def _run(manifest: Path, ctx: RunContext, bars: Sink) -> RunOutcome:
@@ -108,8 +118,16 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
         console.print(_outputs(outcome))
     if outcome.account is not None:
         _say(console, f"the account of each unit is in {outcome.account}")
+    if outcome.first_reasons:
+        _say(console, "\n  ".join(("the first rejected rows:", *outcome.first_reasons)))
     if counters.rejected and quarantine:
         _say(console, f"next: see why rows were rejected, in {quarantine_path(ctx)}")
+    elif counters.rejected and counters.rejected == counters.rows_in:
+        _say(
+            console,
+            "next: every row was rejected, and none is kept: mend what the reasons name, or keep the "
+            "rows (errors: {on_bad_row: quarantine}), then run again into another place",
+        )
     elif folders := [each for each in outcome.outputs.values() if each.backend != "postgres"]:
         _say(console, f"next: columns and checksums of an output are in {folders[0].path}/_manifest.json")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from treadle.engine import Completion, Delta, GenerationRequest, Message
 from treadle.engine.catalog import check_ready
+from treadle.errors import ArgumentError
 
 if TYPE_CHECKING:
     from treadle.engine import Engine
@@ -51,16 +52,19 @@ class Speaking:
         return Engine.load(self.model, max_batch=max_batch, threads=self.threads)
 
     def request(self, name: str, prompt: str | tuple[Message, ...]) -> GenerationRequest:
-        """A request for an answer to `prompt`."""
-        return GenerationRequest(
-            name,
-            prompt,
-            self.max_new_tokens,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-        )
+        """A request for an answer to `prompt`. Raises ArgumentError for options that are out of range."""
+        try:
+            return GenerationRequest(
+                name,
+                prompt,
+                self.max_new_tokens,
+                temperature=self.temperature,
+                top_k=self.top_k,
+                top_p=self.top_p,
+                seed=self.seed,
+            )
+        except ArgumentError as error:  # of all requests alike, and the names are ours
+            raise ArgumentError(str(error).removeprefix(f"request {name!r}: ")) from error
 
     def opening(self) -> tuple[Message, ...]:
         """What stands before the first question of a chat."""
@@ -112,8 +116,3 @@ class Pace:
 
 def _tokens(completion: Completion) -> tuple[int, int]:
     return completion.prompt_tokens, len(completion.token_ids)
-
-
-def lines(stream: Iterable[str]) -> Iterator[str]:
-    """The lines that hold something, without their ends."""
-    return (line for each in stream if (line := each.strip()))

@@ -5,31 +5,22 @@ The names are loaded when they are asked for: what prints a table has no graph t
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from treadle.later import later
 
 if TYPE_CHECKING:
     from treadle.integrations.graph.html import to_html
     from treadle.integrations.graph.mermaid import to_mermaid
-    from treadle.integrations.graph.model import STATES, PlanGraph, PlanNode, State
+    from treadle.integrations.graph.model import STATES, PlanGraph, PlanNode
     from treadle.integrations.graph.svg import to_svg
 
-__all__ = ["STATES", "PlanGraph", "PlanNode", "State", "to_html", "to_mermaid", "to_svg"]
+__all__ = ["STATES", "PlanGraph", "PlanNode", "to_html", "to_mermaid", "to_svg"]
 
 _MODULES = {
     "html": ("to_html",),
     "mermaid": ("to_mermaid",),
-    "model": ("STATES", "PlanGraph", "PlanNode", "State"),
+    "model": ("STATES", "PlanGraph", "PlanNode"),
     "svg": ("to_svg",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _MODULES)

@@ -16,19 +16,18 @@ from numpy.typing import NDArray
 
 from treadle.domain import kmeans
 from treadle.domain.columns import vector_column
+from treadle.domain.kmeans import Matrix
 from treadle.domain.result import Counters
 from treadle.errors import RunError
 from treadle.manifest.model import ClusterSection
 from treadle.processing.checks import required_section
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.placing import errors_placed_in
-from treadle.processing.scratch import scratch_tables
+from treadle.processing.shuffle import read_whole, spills_of
 from treadle.processing.streams import batches_of, lacking, units_of
 from treadle.processing.units import UnitRun, run_units
-from treadle.processing.vectors import Vectors, none_of, vectors_of
+from treadle.processing.vectors import Vectors, no_vectors, vectors_of
 from treadle.storage import RowBatch, WorkUnit
-
-Matrix = NDArray[np.float32]
 
 _INPUT = "vectors"
 _COLUMN = "vector"
@@ -99,7 +98,7 @@ def _read(job: Job) -> Iterator[tuple[WorkUnit, RowBatch, Vectors]]:
         for batch in batches_of(job, _INPUT, unit):
             missing = lacking(job, batch, [_COLUMN]) if batch.num_rows else ()
             with errors_placed_in(batch):
-                vectors = none_of(missing) if missing else vectors_of(batch, _COLUMN, dimensions)
+                vectors = no_vectors(missing) if missing else vectors_of(batch, _COLUMN, dimensions)
             dimensions = dimensions or vectors.matrix.shape[1] or None
             yield unit, batch, vectors
 
@@ -118,8 +117,8 @@ def _assign(job: Job, centroids: Matrix, *, spherical: bool) -> NDArray[np.int64
     units = units_of(job, _INPUT)
     records = run_units(job, "assign", job.plan.inputs[_INPUT], units, work, counted=False, depends=depends)
     sizes = np.zeros(len(centroids), np.int64)
-    for table in scratch_tables(records, _SIZES):
-        sizes += table["size"].to_numpy()
+    for each in spills_of(records, _SIZES):
+        sizes += read_whole(each)["size"].to_numpy()
     return sizes
 
 

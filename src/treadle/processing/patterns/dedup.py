@@ -9,9 +9,9 @@ from treadle.domain.result import Counters
 from treadle.processing.dedup_filter import FilterUnit, drops_of
 from treadle.processing.dedup_group import GroupDigests, GroupSignatures
 from treadle.processing.dedup_look import MEMORY_ROWS, DigestUnit, starts_of
+from treadle.processing.sections import dedup_section
 from treadle.processing.shuffle import Spill, bucket_units, spills_of
 from treadle.processing.streams import units_of
-from treadle.processing.type_checks import dedup_section
 from treadle.processing.unit_run import UnitWork
 from treadle.processing.units import run_units
 

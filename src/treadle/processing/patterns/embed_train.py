@@ -14,19 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from treadle.domain import SkipGramOptions, SkipGramWeights, init_weights, train_group, training_passes
 from treadle.domain.columns import usable_tokens, vector_column
 from treadle.domain.result import Counters, Reject
-from treadle.domain.skipgram import GroupReport, Pass
+from treadle.domain.skipgram import GroupReport, Pass, init_weights, train_group, training_passes
+from treadle.domain.skipgram_batches import Ids
+from treadle.domain.skipgram_options import SkipGramOptions
+from treadle.domain.skipgram_step import SkipGramWeights
 from treadle.errors import RunError
 from treadle.processing.account import Account
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.placing import run_errors_at
+from treadle.processing.sections import skipgram_options
 from treadle.processing.streams import batches_of, lacking, units_of
-from treadle.processing.type_checks import skipgram_options
 from treadle.storage import RowBatch, WorkUnit, read_table
-
-Ids = NDArray[np.int32]
 
 _NEEDED: Mapping[str, pa.DataType] = {"term_id": pa.int32(), "term": pa.string(), "count": pa.int64()}
 _KEPT: Mapping[str, pa.DataType] = {**_NEEDED, "documents": pa.int64()}

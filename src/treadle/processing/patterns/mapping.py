@@ -10,8 +10,8 @@ from treadle.manifest.model import MappingSection
 from treadle.processing.folding import Partials, fold_units, merge_buckets
 from treadle.processing.job import WHOLE, Job
 from treadle.processing.placing import run_errors_at
+from treadle.processing.sections import TERMS
 from treadle.processing.shuffle import read_scratch
-from treadle.processing.type_checks import TERMS
 
 MEMORY_ROWS = 1_000_000
 

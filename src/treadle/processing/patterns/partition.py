@@ -12,9 +12,9 @@ from treadle.domain.result import Counters, ProcessResult, Transform
 from treadle.domain.term_registry import TermRegistry
 from treadle.errors import RunError
 from treadle.processing.checks import setting_errors_at
+from treadle.processing.sections import main_input
 from treadle.processing.streams import identity_of, units_of
 from treadle.processing.transforms import TransformOptions, read_transform
-from treadle.processing.type_checks import main_input
 from treadle.processing.units import UnitRun, run_units
 from treadle.storage import RowBatch, read_table
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from treadle.domain.result import Counters
 from treadle.processing.folding import fold_units, merge_buckets
-from treadle.processing.type_checks import reduce_grouping, reduce_section
+from treadle.processing.sections import reduce_grouping, reduce_section
 
 if TYPE_CHECKING:
     from treadle.processing.job import Job

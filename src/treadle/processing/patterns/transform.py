@@ -13,8 +13,8 @@ from treadle.domain.result import Counters
 from treadle.domain.row_step import RowStep
 from treadle.processing.chain import Chain, Chained
 from treadle.processing.row_transforms import NamedTransform, bind_steps, read_transforms
+from treadle.processing.sections import only_input
 from treadle.processing.streams import units_of
-from treadle.processing.type_checks import only_input
 from treadle.processing.units import UnitRun, run_units
 from treadle.storage import RowBatch
 

@@ -267,6 +267,6 @@ ARROW = Format(
             "zstd": (".arrow", "zstd"),
         },
         unwritable=unwritable,
-        open=ArrowPart,
+        open=lambda path, codec, _: ArrowPart(path, codec),
     ),
 )

@@ -218,8 +218,7 @@ CSV = Format(
             "zstd": (".csv.zst", "zstd"),
         },
         unwritable=unwritable,
-        open=lambda path, codec: CsvPart(path, codec, CsvOptions()),
-        open_with=_open,
+        open=_open,
+        keeps_types=False,
     ),
-    options=CsvOptions,
 )

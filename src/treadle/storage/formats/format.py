@@ -67,13 +67,20 @@ class Load(NamedTuple):
     content: str
 
 
+def _differ(schema: pa.Schema, all_: pa.Schema) -> bool:
+    return not schema.equals(all_)
+
+
 @dataclass(frozen=True)
 class WriteBackend:
     """How part files are written.
 
     `codecs` maps a compression to (file suffix, codec of the format), `unwritable(schema)` says why rows
-    of that schema cannot be written (None: they can), `open(path, codec)` starts a part file; a format whose
-    writer has options gives `open_with(path, codec, options)` instead, which `open_part` prefers.
+    of that schema cannot be written (None: they can), `open(path, codec, options)` starts a part file.
+    Files of one output are written anew when they lack columns or types of the others: `differs(schema, all)`
+    says whether a file looks another way under the schema of all. Without `keeps_types` a file tells
+    the names of columns only, and all its values come back as text. `parts` is the format of its part files,
+    when that is another one.
     `load(spec, files, load)` brings the finished part files, in order, into a database; with a `Load` exactly
     once, however often it is called. `check(spec, token)` says, before any work, whether it will be able to;
     `forget(spec, token)` removes what is known of the loads of a run that is over.
@@ -81,8 +88,10 @@ class WriteBackend:
 
     codecs: Mapping[str | None, tuple[str, str]]
     unwritable: Callable[[pa.Schema], str | None]
-    open: Callable[[Path, str], PartWriter]
-    open_with: Callable[[Path, str, Mapping[str, object]], PartWriter] | None = None
+    open: Callable[[Path, str, Mapping[str, object]], PartWriter]
+    keeps_types: bool = True
+    differs: Callable[[pa.Schema, pa.Schema], bool] = _differ
+    parts: str | None = None
     load: Callable[[OutputSpec, Sequence[Path], Load | None], None] | None = None
     check: Callable[[OutputSpec, str | None], None] | None = None
     forget: Callable[[OutputSpec, str], None] | None = None
@@ -95,21 +104,13 @@ class WriteBackend:
 
     def open_part(self, path: Path, spec: OutputSpec) -> PartWriter:
         """Start a part file with the compression and the options of `spec`."""
-        codec = self.codec(spec.compression)[1]
-        if self.open_with is not None:
-            return self.open_with(path, codec, spec.options)
-        return self.open(path, codec)
+        return self.open(path, self.codec(spec.compression)[1], spec.options)
 
 
 @dataclass(frozen=True)
 class Format:
-    """A name that a dataset or an output can give as its backend.
-
-    `writer` is None for a format that is only read. `options` is a frozen dataclass whose fields are the
-    options of the format, None when it has none.
-    """
+    """A name that a dataset or an output can give as its backend; `writer` is None if it is only read."""
 
     name: str
     reader: ReadBackend
     writer: WriteBackend | None = None
-    options: type | None = None

@@ -143,6 +143,14 @@ def _no_json(kind: pa.DataType) -> pa.DataType | None:
     return None if any(test(kind) for test in plain) else kind
 
 
+def differs(schema: pa.Schema, all_: pa.Schema) -> bool:
+    """Whether lines of rows of `schema` look another way than they would under that of all files."""
+    # A null looks the same whatever its type, and the order of keys says nothing.
+    kinds = {each.name: each.type for each in all_}
+    typed = [each for each in schema if not pa.types.is_null(each.type)]
+    return len(schema) < len(kinds) or any(each.type != kinds[each.name] for each in typed)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
@@ -162,6 +170,7 @@ JSONL = Format(
             "zstd": (".jsonl.zst", "zstd"),
         },
         unwritable=unwritable,
-        open=JsonlPart,
+        open=lambda path, codec, _: JsonlPart(path, codec),
+        differs=differs,
     ),
 )

@@ -40,6 +40,10 @@ def refuse_unknown(backend: str, known: list[str], given: Mapping[str, object]) 
 
 
 def _said(backend: str, error: pydantic_core.ErrorDetails) -> str:
+    if error["type"] == "value_error":  # from the dataclass itself
+        return f"the format {backend}: {error['ctx']['error']}"
     place = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"option {place!r} of the format {backend}: expected a value, got nothing"
     what = error["msg"].removeprefix("Input should be ")
     return f"option {place!r} of the format {backend}: expected {what}, got {error['input']!r}"

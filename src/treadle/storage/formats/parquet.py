@@ -200,6 +200,6 @@ PARQUET = Format(
             "none": (".parquet", "none"),
         },
         unwritable=unwritable,
-        open=ParquetPart,
+        open=lambda path, codec, _: ParquetPart(path, codec),
     ),
 )

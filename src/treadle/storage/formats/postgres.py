@@ -168,10 +168,10 @@ POSTGRES = Format(
     writer=WriteBackend(
         codecs={None: (".parquet", "zstd")},
         unwritable=unwritable,
-        open=ParquetPart,
+        open=lambda path, codec, _: ParquetPart(path, codec),
+        parts="parquet",
         load=load,
         check=check,
         forget=forget,
     ),
-    options=PostgresOptions,
 )

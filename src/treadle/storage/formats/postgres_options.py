@@ -16,4 +16,5 @@ class PostgresOptions:
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.query is None):
-            raise ArgumentError("the format postgres needs one of the options table and query")
+            got = "neither" if self.table is None else "both"
+            raise ArgumentError(f"expected one of the options table and query, got {got}")

@@ -170,8 +170,7 @@ TEXT = Format(
             "zstd": (".txt.zst", "zstd"),
         },
         unwritable=unwritable,
-        open=lambda path, codec: TextPart(path, codec, TextOptions()),
-        open_with=_open,
+        open=_open,
+        keeps_types=False,
     ),
-    options=TextOptions,
 )
