@@ -144,7 +144,9 @@ def test_runs_that_are_killed_again_and_again_end_the_same(tmp_path: Path, seed:
             break
         if chance.random() < 0.5:
             write_shard(rows, chance.randrange(UNITS + 3), rows=chance.randint(0, 99), word="new")
-    # Outputs appear one after the other: while the checkpoint is there, a commit has to be carried to its end.
+    # Outputs appear one after the other: while the checkpoint is there, a commit has to be carried through.
     if not (out / "rows").exists() or list(out.glob(".*checkpoint")):
         run(write_manifest(tmp_path, chance.choice([INPROCESS, PROCESSES])), rows, out)
-    assert contents(out) == undisturbed(tmp_path, rows)
+    # A kill after the end of the checkpoint may leave hidden files, which count for nothing.
+    shown = {name: content for name, content in contents(out).items() if not name.startswith(".")}
+    assert shown == undisturbed(tmp_path, rows)

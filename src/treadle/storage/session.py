@@ -223,7 +223,11 @@ class Session:
             self.notes.append(left)
 
     def _clean(self) -> None:
-        """After a commit: nothing that was staged is needed any more."""
+        """After a commit: nothing that was staged is needed any more.
+
+        The checkpoint goes before what it tells of. The other way round, a run that is killed in between would
+        be taken for one that has not published; as it is, it leaves hidden files that count for nothing.
+        """
         self._over = True
         with Unwind() as unwind:
             if self._kept is not None:
