@@ -225,8 +225,8 @@ class Session:
     def _clean(self) -> None:
         """After a commit: nothing that was staged is needed any more.
 
-        The checkpoint goes before what it tells of. The other way round, a run that is killed in between would
-        be taken for one that has not published; as it is, it leaves hidden files that count for nothing.
+        The checkpoint goes before what it tells of. The other way round, a run that is killed in between
+        would be taken for one that has not published; so it leaves hidden files that count for nothing.
         """
         self._over = True
         with Unwind() as unwind:
