@@ -1,6 +1,9 @@
 """One node computes a prompt, another one goes on from it: pages go through a file that both map."""
 
-import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,18 +47,25 @@ def published(cache: PagedKvCache) -> KvPublication:
     return info
 
 
-def publish_from_elsewhere(path: str, queue: "multiprocessing.SimpleQueue[KvPublication]") -> None:
-    queue.put(published(prefilled(path)))
+def published_elsewhere(path: str) -> KvPublication:
+    """The publication of a process that is gone when it is read."""
+    code = (
+        "import pickle, sys\n"
+        "from tests.engine.resources.test_kv_retrieval import prefilled, published\n"
+        "sys.stdout.buffer.write(pickle.dumps(published(prefilled(sys.argv[1]))))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], env=environment, capture_output=True, check=True
+    )
+    info = pickle.loads(done.stdout)
+    assert isinstance(info, KvPublication)
+    return info
 
 
 def test_pages_come_from_another_process_as_they_are_there(tmp_path: Path) -> None:
     """Asked again, it is ready and nothing is taken twice."""
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    child = context.Process(target=publish_from_elsewhere, args=(str(tmp_path / "pages"), queue))
-    child.start()
-    info = queue.get()
-    child.join()
+    info = published_elsewhere(str(tmp_path / "pages"))
     cache = PagedKvCache(SHAPE, 4, 4)
     runner = StepRunner({"kv": cache}, {"decode": ["kv"]})
     runner.ingest_request("a")
