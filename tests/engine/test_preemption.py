@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.engine.engine import Engine
-from treadle.engine.generation import Generation
+from treadle.engine.generation import Generation, Row
+from treadle.engine.node import Node
 from treadle.engine.requests import Completion, Delta, GenerationRequest
+from treadle.engine.resources.step import SubmoduleStep
 from treadle.engine.scheduler import Preemption
 from treadle.errors import ArgumentError
 
@@ -151,3 +153,21 @@ def test_an_unknown_preemption_is_named(toy_path: Path) -> None:
     """With what there is."""
     with pytest.raises(ArgumentError, match=r"one of \('never', 'recompute', 'offload'\), got 'maybe'"):
         Engine.load(str(toy_path), preemption="maybe")  # type: ignore[arg-type]
+
+
+def test_a_common_beginning_is_computed_once_also_when_all_ask_at_once(
+    toy_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that is opened before it can compute would find nothing, and compute the same again."""
+    spans: list[int] = []
+    declare = Node.declare
+
+    def counting(node: Node, rows: Sequence[Row]) -> SubmoduleStep:
+        spans.extend(row.span for row in rows)
+        return declare(node, rows)
+
+    monkeypatch.setattr(Node, "declare", counting)
+    common = tuple(3 + place % 40 for place in range(48))
+    requests = [GenerationRequest(f"r{at}", (*common, 50 + at), max_new_tokens=1) for at in range(4)]
+    said(engine_of(toy_path, "never", cached=True, tokens=512), requests)
+    assert sum(spans) == len(common) + len(requests)

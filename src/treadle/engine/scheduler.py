@@ -131,7 +131,8 @@ class Scheduler:
             self._running.append(self._away.popleft())
 
     def _open_waiting(self) -> None:
-        while self._waiting and self._may_open(self._waiting[0]):
+        # No earlier than it can compute: by then what it begins with may have been computed for another.
+        while self._waiting and self._work < self._budget and self._may_open(self._waiting[0]):
             # Running before it is open: whatever interrupts the opening, `close` finds it.
             self._running.append(self._waiting.popleft())
             self._open(self._running[-1])
@@ -144,6 +145,11 @@ class Scheduler:
 
     def _may_open(self, generation: Generation) -> bool:
         return not self._away and self._has_seat and self._node.can_open(self._promise(generation))
+
+    @property
+    def _work(self) -> int:
+        """Tokens that could be computed now."""
+        return sum(each.remaining for each in self._running if not each.failure)
 
     @property
     def _has_seat(self) -> bool:
