@@ -418,5 +418,15 @@ def test_the_loop_opens_with_its_walk() -> None:
     import treadle.engine.loop as module
 
     words = [line.split()[0] for line in str(module.__doc__).splitlines() if line.startswith("    ")]
-    assert words == ["schedule", "declare", "admit", "plan", "forward", "sample", "commit", "finish"]
+    assert words == [
+        "schedule",
+        "declare",
+        "admit",
+        "plan",
+        "forward",
+        "sample",
+        "commit",
+        "extend",
+        "finish",
+    ]
     assert callable(Loop.step)

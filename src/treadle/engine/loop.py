@@ -2,11 +2,12 @@
 
     schedule   who runs, and with how many tokens
     declare    what each resource has to do
-    admit      every resource reserves its part, or none does
+    admit      every resource reserves its part, or none does; for want of room the youngest may have to wait
     plan       slots, positions, what each token may look at, how each row is sampled
     forward    the model computes; keys and values land in the planned slots
     sample     a token for each row that has all of its tokens computed
     commit     what was reserved is used
+    extend     pages that are full by now can be found by others that begin alike
     finish     each new token ends its request, or the request goes on
 
 A pass that fails takes its own rows down and no others.
