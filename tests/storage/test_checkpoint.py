@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.storage.checkpointed import PHASE, run, session_of, units_of, write_unit
 from treadle.errors import ArgumentError, ArtifactError
 from treadle.storage import Checkpoint, Session, UnitRecord, WorkUnit
+from treadle.storage.checkpoint import records_in
 
 Tree = Callable[[Path], dict[str, bytes]]
 UNITS = units_of(3)
@@ -130,6 +132,28 @@ def test_two_runs_on_one_checkpoint_are_refused_with_the_process(tmp_path: Path)
             session_of(tmp_path)
         session.commit()
     assert (tmp_path / "rows").is_dir()
+
+
+def test_one_may_look_into_a_checkpoint_while_runs_begin_and_end_there(tmp_path: Path) -> None:
+    """A plan of a run says what is kept; it must not fail because a run is just starting."""
+    ended = threading.Event()
+
+    def looks() -> int:
+        count = 0
+        while not ended.is_set():
+            records_in(tmp_path / ".checkpoint")
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(looks)
+        try:
+            for _ in range(30):
+                begin(tmp_path, [UNITS[0]], mode="overwrite", fingerprint="of another recipe")
+                run(tmp_path, UNITS[:1], mode="overwrite")
+        finally:
+            ended.set()
+        assert looking.result() > 0
 
 
 def commit_cut_after_the_first_output(folder: Path, units: list[WorkUnit]) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -81,9 +82,9 @@ class OpenCheckpoint:
             return
         with write_failure(self.folder):
             remove(self.folder / _HEAD)  # first: what is half cleared counts for no recipe
-            remove(self.records)
+            for each in self.records.iterdir():  # the folder stays: others look into it meanwhile
+                remove(each)
             remove(self.folder / _JOURNAL)
-            self.records.mkdir()
             write_atomically(self.folder / _HEAD, json.dumps(self._recipe).encode())
 
     def known_files(self) -> frozenset[str]:
@@ -144,7 +145,9 @@ class OpenCheckpoint:
 
 def records_in(folder: Path) -> tuple[UnitRecord | None, ...]:
     """The records of units in the folder of a checkpoint, None for each that is damaged."""
-    return tuple(_read_record(each) for each in sorted((folder / _RECORDS).glob("*.json")))
+    with suppress(FileNotFoundError):  # the run that has it may end between two looks of a glob
+        return tuple(_read_record(each) for each in sorted((folder / _RECORDS).glob("*.json")))
+    return ()
 
 
 def is_of_recipe(folder: Path, recipe: Mapping[str, str]) -> bool:

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -80,6 +80,7 @@ class Project:
     folder: Path
     target: str
     capsys: pytest.CaptureFixture[str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __call__(self, *arguments: str) -> Called:
         """Call the command in this process."""
@@ -90,7 +91,7 @@ class Project:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Call the command in a process of its own."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
@@ -98,6 +99,14 @@ class Project:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what a test that failed has left running: it would disturb those that follow."""
+        for process in self.started:
+            process.kill()
+            process.communicate()
 
     @property
     def store(self) -> Store:
@@ -144,6 +153,7 @@ def project(
     made = Project(tmp_path, target, capsys)
     made.write(EXPERIMENT)
     yield made
+    made.end()
     sys.modules.pop(Path(target).stem, None)
 
 
