@@ -49,14 +49,26 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def _words() -> list[str]:
-    return [
-        "<unk>",
-        "<s>",
-        "</s>",
-        *sorted(pre_tokenizers.ByteLevel.alphabet()),
-        *(m.replace(" ", "") for m in MERGES),
-    ]
+def _byte_words() -> dict[str, Any]:
+    """The vocabulary, by the keys behind `tokenizer.ggml.`."""
+    words = ["<unk>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    words += [merge.replace(" ", "") for merge in MERGES]
+    return {
+        "model": "gpt2",
+        "tokens": words,
+        "token_type": [3, 3, 3] + [1] * (len(words) - 3),
+        "merges": list(MERGES),
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+
+
+def _add_values(writer: gguf.GGUFWriter, values: dict[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, list):
+            writer.add_array(key, value)
+        elif value is not None:
+            writer.add_key_value(key, value, gguf.GGUFValueType.get_type(value))
 
 
 def _tensors(sizes: ToySizes, vocabulary: int, tied: bool, seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -88,7 +100,10 @@ def _tensors(sizes: ToySizes, vocabulary: int, tied: bool, seed: int) -> dict[st
 
 @pytest.fixture(scope="session")
 def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
-    """Writes a toy GGUF file, with what a test wants to be different about it."""
+    """Writes a toy GGUF file, with what a test wants to be different about it.
+
+    `words` is another vocabulary, by the keys behind `tokenizer.ggml.`; `said` are more metadata.
+    """
 
     def write(
         *,
@@ -99,6 +114,8 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
         pre: str = "smollm",
         add_bos: bool = False,
         rope_scaling: str = "",
+        words: dict[str, Any] | None = None,
+        said: dict[str, Any] | None = None,
         change: dict[str, np.ndarray[Any, Any] | None] | None = None,
         **other_sizes: int,
     ) -> Path:
@@ -116,19 +133,12 @@ def write_toy(tmp_path_factory: pytest.TempPathFactory) -> WriteToy:
         writer.add_layer_norm_rms_eps(1e-5)
         if rope_scaling:
             writer.add_rope_scaling_type(gguf.RopeScalingType(rope_scaling))
-        words = _words()
-        writer.add_vocab_size(len(words))
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre(pre)
-        writer.add_token_list(words)
-        writer.add_token_types([3, 3, 3] + [1] * (len(words) - 3))
-        writer.add_token_merges(list(MERGES))
-        writer.add_bos_token_id(1)
-        writer.add_eos_token_id(2)
-        writer.add_add_bos_token(add_bos)
+        vocabulary = words or {**_byte_words(), "pre": pre, "add_bos_token": add_bos}
+        values = {f"tokenizer.ggml.{key}": value for key, value in vocabulary.items()} | (said or {})
+        _add_values(writer, values)
         if template:
             writer.add_chat_template(template)
-        tensors = {**_tensors(sizes, len(words), tied, seed), **(change or {})}
+        tensors = {**_tensors(sizes, len(vocabulary["tokens"]), tied, seed), **(change or {})}
         for name, value in tensors.items():
             if value is not None:
                 writer.add_tensor(name, value)
@@ -175,16 +185,13 @@ def smollm() -> Engine:
 
 
 @pytest.fixture(scope="session")
-def reference() -> Callable[[Path], Any]:
-    """A GGUF file as transformers reads it, in float32."""
+def reference(smollm_folder: Path, smollm_file: str) -> Any:
+    """The real model as transformers reads it, in float32; slow to load."""
     from transformers import AutoModelForCausalLM
 
-    def load(path: Path) -> Any:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            str(path.parent), gguf_file=path.name, dtype=torch.float32
-        )
-        # Nothing ends a text early: the engine is told to ignore the end token too.
-        model.generation_config.eos_token_id = None
-        return model.eval()
-
-    return load
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        str(smollm_folder), gguf_file=smollm_file, dtype=torch.float32
+    )
+    # Nothing ends a text early: the engine is told to ignore the end token too.
+    model.generation_config.eos_token_id = None
+    return model.eval()

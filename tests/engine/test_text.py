@@ -60,3 +60,18 @@ def test_what_may_become_a_stop_is_held_back() -> None:
     assert shown(text, b"an ENEND") == ["a", "n", " ", "", "", "EN", "", "", ""]
     text = GrowingText(decode, ["END"])
     assert shown(text, b"an EN") == ["a", "n", " ", "", "", "EN"]
+
+
+@given(st.text(max_size=20), st.text(max_size=10))
+def test_what_stands_before_a_text_is_no_part_of_it(before: str, whole: str) -> None:
+    """However much of it the decoder is shown, and wherever that begins."""
+    text = GrowingText(decode, after=before.encode())
+    assert "".join(shown(text, whole.encode())) == text.text == whole
+
+
+def test_half_a_character_before_a_text_does_not_spoil_it() -> None:
+    """A prompt of token ids may begin, or end, anywhere."""
+    text = GrowingText(decode, after=[0x9F, 0x8E, 0x89])
+    assert shown(text, b"ok") == ["o", "k", ""]
+    text = GrowingText(decode, after=[0xC3])
+    assert "".join(shown(text, b"\xa9ok")) == "\ufffdok"

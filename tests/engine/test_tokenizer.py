@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
 
 from treadle.engine.engine import Engine
 from treadle.engine.requests import Message
@@ -33,9 +34,13 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def theirs(smollm_folder: Path, smollm_file: str) -> Any:
+    """As transformers reads the file, but with the cut that the model was published with."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(str(smollm_folder), gguf_file=smollm_file)
+    tokenizer: Any = AutoTokenizer.from_pretrained(str(smollm_folder), gguf_file=smollm_file)
+    digits, words = pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
+    return tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -151,19 +156,54 @@ def test_a_broken_or_missing_template_is_said(write_toy: Callable[..., Path]) ->
         toy(write_toy(template="")).render((Message("user", "x"),))
 
 
-def test_the_pre_tokeniser_of_qwen2_cuts_as_the_reference_does(write_toy: Callable[..., Path]) -> None:
-    """Digit by digit, and line ends by themselves."""
+@pytest.mark.parametrize("pre", ["default", "gpt-2", "qwen2", "llama-bpe", "llama3", "tekken"])
+def test_pre_tokenisers_cut_as_the_reference_does(write_toy: Callable[..., Path], pre: str) -> None:
+    """Digits one by one or by three, line ends by themselves, small letters apart from capitals."""
     from transformers import AutoTokenizer
 
-    path = write_toy(architecture="qwen2", pre="qwen2")
+    path = write_toy(pre=pre, words=every_pair_of_ascii() | {"pre": pre, "add_bos_token": False})
     reference: Any = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name)
     ours = toy(path)
-    for text in (*TEXTS, "1000 the 00", "x\n\n the\r\n"):
+    for text in (*TEXTS, "1000 the 00", "x\n\n the\r\n", "McDonald's HTTPServer/\n/x", "a  1\t\t2"):
         if "<|" not in text:  # the reference adds the special tokens of the real models
             assert ours.encode(text) == reference(text).input_ids, text
 
 
+def every_pair_of_ascii() -> dict[str, Any]:
+    """A vocabulary whose ids show where a text was cut: any two letters, digits or signs are a word."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    common = [*"abcdehimnoprstxABCDHMPST0123456789'./,;:", "Ġ", "Ċ", "č", "ĉ"]
+    merges = [(left, right) for left in common for right in common]
+    words = ["<unk>", "<s>", "</s>", *letters, *(left + right for left, right in merges)]
+    return {
+        "model": "gpt2",
+        "tokens": words,
+        "token_type": [3, 3, 3] + [1] * (len(words) - 3),
+        "merges": [f"{left} {right}" for left, right in merges],
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
+
+
+def test_llama_3_takes_a_part_that_is_a_word_as_it_is(write_toy: Callable[..., Path]) -> None:
+    """Whatever its merges make of it; a start token stands before, though the file does not say."""
+    words = every_pair_of_ascii()
+    words["tokens"] += ["them", "Ġthem"]
+    words["token_type"] += [1, 1]
+    last = len(words["tokens"])
+    assert toy(write_toy(words=words | {"pre": "llama-bpe"})).encode("them them") == [1, last - 2, last - 1]
+    assert last - 1 not in toy(write_toy(words=words | {"pre": "qwen2"})).encode("them them")
+
+
 def test_an_unknown_pre_tokeniser_is_named(write_toy: Callable[..., Path]) -> None:
     """Another way of cutting gives other ids without any error."""
-    with pytest.raises(UnknownNameError, match=r"'llama-bpe'.*smollm"):
-        toy(write_toy(pre="llama-bpe"))
+    with pytest.raises(UnknownNameError, match=r"'viking'.*known: .*llama-bpe, .*smollm"):
+        toy(write_toy(pre="viking"))
+
+
+def test_words_that_stand_twice_are_refused(write_toy: Callable[..., Path]) -> None:
+    """Which of the two would a text be?"""
+    words = every_pair_of_ascii()
+    words["tokens"][300] = words["tokens"][301]
+    with pytest.raises(ArtifactError, match=r"toy\.gguf: the token .* stands in .*tokens twice"):
+        toy(write_toy(words=words))

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jinja2
+from jinja2.compiler import CodeGenerator
 from jinja2.ext import Extension, loopcontrols
-from jinja2.nodes import Node
+from jinja2.nodes import Expr, Impossible, Node, TemplateData
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from treadle.engine.requests import Message
 from treadle.errors import ArgumentError, ArtifactError
+
+# Several times the longest there is; compiling goes on for minutes with a megabyte.
+_LONGEST = 2**17
 
 
 class _Generation(Extension):
@@ -28,6 +32,15 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
+class _NothingAhead(CodeGenerator):
+    """Works nothing out before a chat is there: `{{ 10 ** 10 ** 9 }}` must not be what loading waits for."""
+
+    def _output_child_to_const(self, node: Expr, frame: Any, finalize: Any) -> str:
+        if not isinstance(node, TemplateData):
+            raise Impossible
+        return super()._output_child_to_const(node, frame, finalize)
+
+
 class ChatTemplate:
     """A template, read once.
 
@@ -37,14 +50,18 @@ class ChatTemplate:
         path: where it comes from, for the message.
 
     Raises:
-        ArtifactError: it is no template.
+        ArtifactError: it is no template, or a longer one than there is.
     """
 
     def __init__(self, source: str, specials: Mapping[str, str], path: Path) -> None:
         self._specials = dict(specials)
+        if len(source) > _LONGEST:
+            raise ArtifactError(
+                f"{path}: a chat template of {len(source):,} characters, at most {_LONGEST:,} are known"
+            )
         try:
             self._template = _environment().from_string(source)
-        except jinja2.TemplateError as error:
+        except Exception as error:  # nested too deep, it fails in any of the compilers that it goes through
             raise ArtifactError(f"{path}: the chat template is no template: {error}") from error
 
     def render(self, messages: Sequence[Message]) -> str:
@@ -66,8 +83,9 @@ def _environment() -> ImmutableSandboxedEnvironment:
     # A template comes with the weights, from anywhere: it must not reach out of its sandbox. It is given no
     # clock either, so that the same chat is the same text tomorrow.
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
+        trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[loopcontrols, _Generation]
     )
+    environment.code_generator_class = _NothingAhead
     environment.globals["raise_exception"] = _refuse
     environment.filters["tojson"] = _as_json
     return environment

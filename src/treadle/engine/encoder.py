@@ -68,7 +68,8 @@ class Encoder:
             truncate: read only the first `context` tokens of longer texts, instead of refusing them.
 
         Raises:
-            ArgumentError: one is no text or no valid Unicode, or too long; names it by its place.
+            ArgumentError: one is no text or no valid Unicode, too long, or without any token; names it by its
+                place.
         """
         # A text is a sequence of texts as well: each of its characters would get a vector.
         if isinstance(texts, str):
@@ -88,6 +89,8 @@ class Encoder:
             ids = self.tokenizer.encode(text)
         except ArgumentError as error:
             raise ArgumentError(f"text {place}: {error}") from error
+        if not ids:
+            raise ArgumentError(f"text {place} has no tokens, and so no vector: {text!r}")
         if len(ids) <= self.context:
             return ids
         if not truncate:

@@ -9,6 +9,9 @@ Decode = Callable[[Sequence[int]], str]
 # What a decoder gives for bytes that are no character, or not yet one.
 _UNFINISHED = "\ufffd"
 
+# So many tokens tell a decoder what stands before a text.
+_CONTEXT = 8
+
 
 class GrowingText:
     """Decodes tokens one by one, each a few times and never all again.
@@ -16,23 +19,24 @@ class GrowingText:
     Args:
         decode: ids -> text, special tokens left out.
         stops: the text ends before the first of these that appears.
+        after: tokens that stand before the text and are no part of it. Decoders join a word to what stands
+            before it: alone, it would lose its space.
 
     Attributes:
         text: what was decoded; half a character at the end is missing until it is whole, or `finish`.
         stopped: whether a stop string appeared, and the text was cut before it.
     """
 
-    def __init__(self, decode: Decode, stops: Sequence[str] = ()) -> None:
+    def __init__(self, decode: Decode, stops: Sequence[str] = (), after: Sequence[int] = ()) -> None:
         self.text = ""
         self.stopped = False
         self._decode = decode
         self._stops = tuple(stops)
         self._longest = max(map(len, stops), default=0)
-        self._tokens: list[int] = []
-        # Decoders join words by what stands before them: the tokens from `_before` are decoded along, and
-        # the text of those up to `_read` is known already.
+        self._tokens = _whole_characters(decode, after[-_CONTEXT:])
+        # The tokens from `_before` are decoded along, and the text of those up to `_read` is known already.
         self._before = 0
-        self._read = 0
+        self._read = len(self._tokens)
         self._shown = 0
 
     def add(self, token: int) -> None:
@@ -79,3 +83,11 @@ class GrowingText:
 
     def _begins_a_stop(self, end: str) -> bool:
         return any(stop.startswith(end) for stop in self._stops)
+
+
+def _whole_characters(decode: Decode, tokens: Sequence[int]) -> list[int]:
+    """Without the end of a character whose beginning is missing; nothing where the last one is half."""
+    if decode(tokens).endswith(_UNFINISHED):
+        return []
+    begins = (at for at in range(len(tokens)) if not decode(tokens[at:]).startswith(_UNFINISHED))
+    return list(tokens[next(begins, len(tokens)) :])

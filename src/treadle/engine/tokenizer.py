@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from treadle.engine.chat_template import ChatTemplate
 from treadle.engine.requests import Message
 from treadle.engine.weights import Checkpoint, Vocabulary
+from treadle.engine.weights.library_calls import call
 from treadle.errors import ArgumentError, ArtifactError
 
 
@@ -31,7 +32,8 @@ class Tokenizer:
         """Ids of plain text, with what the vocabulary puts around each; special tokens in it are recognised.
 
         Raises:
-            ArgumentError: the text holds half a surrogate pair, as broken JSON does.
+            ArgumentError: the text holds half a surrogate pair, as broken JSON does; or the tokenizer of the
+                model fails on it.
         """
         return self._ids(text, whole=True)
 
@@ -50,19 +52,32 @@ class Tokenizer:
             ArgumentError: the model has no chat template, or it refuses these messages.
         """
         if self._template is None:
-            raise ArgumentError("this model has no chat template: give a plain prompt")
+            raise ArgumentError(
+                "this model has no chat template: give a plain prompt "
+                "(--plain on the command line, chat: false in a manifest)"
+            )
         return self._template.render(messages)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, special tokens left out."""
-        return self._pieces.decode(list(ids), skip_special_tokens=True)
+        """Text of ids, special tokens left out.
+
+        Raises:
+            ArgumentError: the tokenizer of the model is damaged, and fails on these.
+        """
+        try:
+            return call(self._pieces.decode, list(ids), skip_special_tokens=True)
+        except ValueError as error:
+            raise ArgumentError(f"the model's tokenizer has no text for these tokens: {error}") from error
 
     def _ids(self, text: str, *, whole: bool) -> list[int]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise ArgumentError(f"no valid Unicode at character {error.start}: {error.reason}") from error
-        return self._pieces.encode(text, add_special_tokens=whole).ids
+        try:
+            return call(self._pieces.encode, text, add_special_tokens=whole).ids
+        except ValueError as error:
+            raise ArgumentError(f"the model's tokenizer cannot take this text: {error}") from error
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> Tokenizer:

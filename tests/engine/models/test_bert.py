@@ -204,8 +204,20 @@ def test_another_way_of_pooling_is_refused_by_name(tmp_path: Path) -> None:
     ):
         Encoder.load(str(pooled(folder, "Transformer", "Pooling", "Dense", mean_tokens=True)))
     (folder / "modules.json").write_text("[5]")
-    with pytest.raises(ArtifactError, match=r"modules\.json: each module should have a type and a path"):
+    with pytest.raises(ArtifactError, match=r"modules\.json: each module should be dict, got int"):
         Encoder.load(str(folder))
+    (folder / "modules.json").write_text('[{"type": "Pooling", "path": "../elsewhere"}]')
+    with pytest.raises(ArtifactError, match=r"'../elsewhere' should be a folder within this one"):
+        Encoder.load(str(folder))
+
+
+def test_a_text_without_a_token_has_no_vector(tmp_path: Path) -> None:
+    """Most tokenizers put tokens around each text; this one does not."""
+    folder = write_encoder(tmp_path / "toy")
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"post_processor": None}))
+    with pytest.raises(ArgumentError, match="text 1 has no tokens, and so no vector: ''"):
+        Encoder.load(str(folder)).embed(["the gold", ""])
 
 
 def test_a_folder_may_say_that_it_reads_less(tmp_path: Path) -> None:

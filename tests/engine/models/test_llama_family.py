@@ -64,6 +64,8 @@ def reference(folder: Path) -> dict[str, tuple[int, ...]]:
         ("Qwen2", {"tie_word_embeddings": True, "num_key_value_heads": 1}),
         ("Mistral", {"sliding_window": None, "head_dim": 12}),
         ("Mistral", {"sliding_window": 96}),
+        ("Llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0}}),
+        ("Llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0}}),
     ],
 )
 def test_greedy_tokens_equal_the_reference(tmp_path: Path, family: str, changes: dict[str, Any]) -> None:
@@ -90,17 +92,34 @@ def test_older_configs_say_the_rotation_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"sliding_window": 32}, r"sliding windows are not known here \(sliding_window 32"),
-        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding windows .*sliding_attention"),
+        ({"sliding_window": -1}, "a model needs room for a token, got a context of -1, window -1"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "context of 0, window 0"),
+        (
+            {"layer_types": ["full_attention", "chunked_attention"]},
+            r"layers of \['chunked_attention'\] are not",
+        ),
+        ({"max_position_embeddings": 0}, "a model needs room for a token, got a context of 0"),
         (
             {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1.0}},
             "scaled rotation 'yarn' is not known",
         ),
-        ({"rope_scaling": {"type": "linear", "factor": 2}, "rope_parameters": None}, "'linear' is not known"),
+        ({"rope_scaling": {"type": "longrope"}, "rope_parameters": None}, "'longrope' is not known"),
+        (
+            {"rope_scaling": {"type": "linear"}, "rope_parameters": None},
+            "rope: factor should be float, got None",
+        ),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 0}}, "rope: factor should be above 0, got 0"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor 0.5 is not known here"),
         ({"rope_parameters": {"rope_type": "llama3"}}, "rope: factor should be float, got NoneType"),
-        ({"rope_parameters": LLAMA3 | {"factor": 0}}, "makes no sense"),
-        ({"rope_parameters": LLAMA3 | {"low_freq_factor": 9}}, "makes no sense"),
+        ({"rope_parameters": LLAMA3 | {"factor": 0}}, "rope: factor should be above 0, got 0"),
+        ({"rope_parameters": LLAMA3 | {"low_freq_factor": 9}}, "9.0 should be below high_freq_factor 4.0"),
+        ({"rope_parameters": {"rope_type": [[]]}}, "rope: rope_type should be str, got list"),
+        ({"layer_types": [[]]}, "layer_types should be str, got list"),
         ({"rope_parameters": LLAMA3, "head_dim": 2**40}, "head of 1099511627776 numbers is wider than"),
+        (
+            {"rope_parameters": LLAMA3, "head_dim": 2**40, "hidden_size": 2**40},
+            "is wider than .* or than 1024",
+        ),
         ({"rope_parameters": LLAMA3 | {"rope_theta": 0}}, "rope_theta should be above 0, got 0"),
         ({"hidden_act": "gelu"}, "hidden_act 'gelu' is not known here, known: 'silu'"),
         ({"mlp_bias": True}, "mlp_bias True is not known here"),
@@ -120,9 +139,20 @@ def test_windows_that_are_switched_off_are_no_windows(tmp_path: Path) -> None:
     folder = write_language_model(tmp_path / "toy", "Qwen2")
     change_config(folder, sliding_window=32, use_sliding_window=False)
     assert read_config(open_checkpoint(folder)).qkv_bias
-    change_config(folder, use_sliding_window=True)
-    with pytest.raises(ArtifactError, match="sliding windows"):
-        Engine.load(str(folder))
+    assert read_config(open_checkpoint(folder)).context == 96
+    change_config(folder, use_sliding_window=True, layer_types=None)
+    assert read_config(open_checkpoint(folder)).context == 32
+
+
+def test_a_text_is_no_longer_than_the_window(tmp_path: Path) -> None:
+    """Up to there a layer sees everything, and the tokens are those of the reference."""
+    folder = write_language_model(tmp_path / "toy", "Mistral", sliding_window=72)
+    assert generated(folder) == reference(folder)
+    engine = Engine.load(str(folder), cache_tokens=128)
+    whole, longer = (GenerationRequest(str(size), (5,) * size, 1) for size in (71, 72))
+    done = {each.id: each for each in engine.generate([whole, longer])}
+    assert done["71"].finish_reason == "length"
+    assert done["72"].finish_reason == "error"
 
 
 def test_what_older_converters_kept_is_no_part_too_many(tmp_path: Path) -> None:
@@ -136,7 +166,9 @@ def test_what_older_converters_kept_is_no_part_too_many(tmp_path: Path) -> None:
 
 def test_an_unknown_scaling_in_a_gguf_file_is_refused(write_toy: Callable[..., Path]) -> None:
     """It has a key of its own there."""
-    with pytest.raises(ArtifactError, match="scaled rotation 'yarn' is not known here, known: llama3"):
+    with pytest.raises(
+        ArtifactError, match=r"scaled rotation 'yarn' is not known here, known: .*linear, llama3"
+    ):
         Engine.load(str(write_toy(rope_scaling="yarn")))
     assert Engine.load(str(write_toy(rope_scaling="none")), cache_tokens=64).tokenizer.size == 263
 
@@ -166,3 +198,37 @@ def test_a_gguf_file_of_qwen2_generates_what_its_folder_does(
     )
     assert ours.token_ids == theirs.token_ids
     assert len(set(ours.token_ids)) > 3
+
+
+def test_a_gguf_file_says_the_scaling_in_its_own_words(write_toy: Callable[..., Path]) -> None:
+    """By a kind and a factor, or, in older files, by a factor alone."""
+    new = write_toy(rope_scaling="linear", said={"llama.rope.scaling.factor": 4.0})
+    old = write_toy(said={"llama.rope.scale_linear": 4.0})
+    factors = [read_config(open_checkpoint(path)).rope_factors for path in (new, old, write_toy())]
+    assert factors == [(4.0,) * 4, (4.0,) * 4, ()]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"llama.attention.key_length": 8, "llama.attention.value_length": 8}, 8),
+        (
+            {"llama.attention.key_length": 16, "llama.attention.value_length": 16},
+            "partial_rotary_factor 0.5 is not known here",
+        ),
+        (
+            {"llama.attention.key_length": 8, "llama.attention.value_length": 4},
+            "keys have 8 numbers, of values 4",
+        ),
+    ],
+)
+def test_a_gguf_file_states_the_width_of_heads(
+    write_toy: Callable[..., Path], said: dict[str, int], expected: int | str
+) -> None:
+    """Mistral Nemo's are narrower than its state has room for; a part that is not turned is another model."""
+    path = write_toy(said=said)
+    if isinstance(expected, int):
+        assert read_config(open_checkpoint(path)).head_width == expected
+        return
+    with pytest.raises(ArtifactError, match=expected):
+        Engine.load(str(path))

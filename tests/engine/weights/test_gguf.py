@@ -62,7 +62,7 @@ def test_words_and_merges_that_do_not_fit_are_refused(toy_path: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ({"heads": 0, "kv_heads": 0}, "whole groups per key head"),
+        ({"heads": 0, "kv_heads": 0}, "holds none"),
         ({"kv_heads": 3}, "whole groups per key head"),
         ({"head_width": 7}, "must be even"),
     ],

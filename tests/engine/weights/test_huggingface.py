@@ -118,7 +118,15 @@ def test_an_index_that_does_not_fit_its_parts_is_refused(parts: Path) -> None:
         Engine.load(str(parts))
     change_index(parts, lambda placed: placed.pop("more"))
     change_index(parts, lambda placed: placed.pop("model.norm.weight"))
-    with pytest.raises(ArtifactError, match=r"1 tensors stand either .*'model\.norm\.weight', in the files"):
+    with pytest.raises(ArtifactError, match=r"1 tensors stand either .*'model\.norm\.weight', in model-0"):
+        Engine.load(str(parts))
+
+
+def test_a_tensor_in_another_part_than_the_index_says_is_refused(parts: Path) -> None:
+    """Which of two parts holds the right one is not for us to guess."""
+    others = sorted(parts.glob("model-*.safetensors"))
+    change_index(parts, lambda placed: placed.update({"model.norm.weight": others[0].name}))
+    with pytest.raises(ArtifactError, match=r"2 tensors stand either .*'model\.norm\.weight', in model"):
         Engine.load(str(parts))
 
 

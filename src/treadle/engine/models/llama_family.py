@@ -1,7 +1,8 @@
-"""Which checkpoints are Llama models: Llama, SmolLM2, Qwen2, and Mistral without sliding windows.
+"""Which checkpoints are Llama models: Llama, SmolLM2, Qwen2 and Mistral.
 
-What a config asks for and this engine lacks is refused by name: ignoring it would give a model that
-writes other text without any error.
+Where layers look back through a window, texts may be as long as that: up to there they see everything.
+What a config asks for and this engine lacks is refused by name: ignoring it would give a model that writes
+other text without any error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from treadle.engine.models.llama import Llama, LlamaConfig
 from treadle.engine.models.native_llama import NativeLlama
 from treadle.engine.models.rope import FACTORS, read_rope
 from treadle.engine.weights import Checkpoint, Reading
+from treadle.engine.weights.checkpoint import checked
 from treadle.errors import ArgumentError, ArtifactError
 
 NAMES = ("llama", "qwen2", "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM")
@@ -56,8 +58,10 @@ def _config(checkpoint: Checkpoint) -> LlamaConfig:
     value = checkpoint.value
     width, heads = value("hidden_size", int), value("num_attention_heads", int)
     head_width = value("head_dim", int, width // max(heads, 1))
-    if head_width > width:
-        raise ArgumentError(f"a head of {head_width} numbers is wider than the whole state of {width}")
+    if head_width > min(width, _WIDEST_HEAD):
+        raise ArgumentError(
+            f"a head of {head_width} numbers is wider than the whole state of {width}, or than {_WIDEST_HEAD}"
+        )
     biased, only_before = value("attention_bias", bool, False), checkpoint.architecture in _BIASED_BEFORE
     rope = read_rope(checkpoint, head_width)
     return LlamaConfig(
@@ -68,7 +72,7 @@ def _config(checkpoint: Checkpoint) -> LlamaConfig:
         head_width=head_width,
         feed_forward=value("intermediate_size", int),
         vocabulary=value("vocab_size", int),
-        context=value("max_position_embeddings", int),
+        context=_context(checkpoint),
         rope_base=rope.base,
         norm_epsilon=value("rms_norm_eps", float),
         tied=value("tie_word_embeddings", bool, False),
@@ -83,19 +87,33 @@ def _check_known(checkpoint: Checkpoint) -> None:
     for key, kind, known in _ONLY_KNOWN:
         if (found := checkpoint.value(key, kind, known)) != known:
             raise ArtifactError(f"{checkpoint.path}: {key} {found!r} is not known here, known: {known!r}")
-    window = checkpoint.value("sliding_window", int, 0) or checkpoint.value("max_position_embeddings", int)
-    slides = checkpoint.value("use_sliding_window", bool, True)
-    layers = checkpoint.value("layer_types", list, [])
-    if (slides and window < checkpoint.value("max_position_embeddings", int)) or set(map(str, layers)) - {
-        _FULL
-    }:
+    kinds = [
+        checked(f"{checkpoint.path}: layer_types", each, str)
+        for each in checkpoint.value("layer_types", list, [])
+    ]
+    if others := sorted(set(kinds) - {_FULL, _SLIDING}):
         raise ArtifactError(
-            f"{checkpoint.path}: sliding windows are not known here (sliding_window {window}, layer_types "
-            f"{sorted(set(map(str, layers)))}): take a model whose layers attend to everything"
+            f"{checkpoint.path}: layers of {others} are not known here, known: {_FULL}, {_SLIDING}"
         )
 
 
-_FULL = "full_attention"
+def _context(checkpoint: Checkpoint) -> int:
+    """In tokens; no longer than the window that layers look back through, if any does."""
+    context, window = (
+        checkpoint.value("max_position_embeddings", int),
+        checkpoint.value("sliding_window", int, 0),
+    )
+    kinds = checkpoint.value("layer_types", list, [_SLIDING] if window else [])
+    if checkpoint.value("use_sliding_window", bool, True) and _SLIDING in kinds:
+        context = min(context, window)
+    if context < 1:
+        raise ArgumentError(f"a model needs room for a token, got a context of {context}, window {window}")
+    return context
+
+
+_FULL, _SLIDING = "full_attention", "sliding_attention"
+# Four times the widest there is; what is worked out for each number of a head must end.
+_WIDEST_HEAD = 1024
 _ONLY_KNOWN: tuple[tuple[str, type, object], ...] = (
     ("hidden_act", str, "silu"),
     ("mlp_bias", bool, False),

@@ -6,6 +6,7 @@ Known is the mean of all tokens; whether a folder asks for vectors of length 1 o
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from treadle.engine.weights.checkpoint import checked
 from treadle.engine.weights.json_file import read_json, read_object_if_there
@@ -45,8 +46,12 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     """Kinds and folders of the modules, none where there is no list."""
     path = folder / _MODULES
     listed = read_json(path, list) if path.exists() else []
-    try:
-        # `sentence_transformers.models.Pooling`: releases have moved the class, not renamed it.
-        return [(str(each["type"]).rpartition(".")[2], str(each["path"])) for each in listed]
-    except (KeyError, TypeError) as error:
-        raise ArtifactError(f"{path}: each module should have a type and a path: fetch it again") from error
+    return [_module(path, checked(f"{path}: each module", each, dict)) for each in listed]
+
+
+def _module(path: Path, said: dict[str, Any]) -> tuple[str, str]:
+    kind, place = (checked(f"{path}: {key}", said.get(key), str) for key in ("type", "path"))
+    if Path(place).name != place:
+        raise ArtifactError(f"{path}: {place!r} should be a folder within this one: fetch it again")
+    # `sentence_transformers.models.Pooling`: releases have moved the class, not renamed it.
+    return kind.rpartition(".")[2], place

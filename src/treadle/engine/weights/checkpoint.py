@@ -15,9 +15,13 @@ from typing import Any, Protocol, TypeVar, overload
 from tokenizers import Tokenizer as Pieces
 from torch import Tensor
 
+from treadle.engine.weights.library_calls import call
 from treadle.errors import ArtifactError
 
 T = TypeVar("T")
+
+# A tokenizer that is broken, but not in its syntax, fails on any text: rather at load than in a request.
+_PROBE = "The 1st, naïve text\n"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,12 @@ class Vocabulary:
     template: str = ""
 
     def __post_init__(self) -> None:
+        try:
+            call(self.pieces.decode, call(self.pieces.encode, _PROBE).ids)
+        except ValueError as error:
+            raise ArtifactError(
+                f"{self.path}: its tokenizer fails on {_PROBE!r}: {error}: fetch it again"
+            ) from error
         if wrong := sorted(each for each in self.ends if not 0 <= each < self.size):
             raise ArtifactError(f"{self.path}: end tokens {wrong} must be from 0 and below {self.size}")
 

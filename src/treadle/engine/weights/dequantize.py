@@ -7,8 +7,10 @@ a ninth of the time of `gguf.quants`, with the same numbers to the last bit. The
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import gguf
+import numpy as np
 import torch
 from gguf.quants import dequantize as dequantize_slowly
 from torch import Tensor
@@ -47,21 +49,24 @@ def dequantize(data: Tensor, kind: int, numbers: int) -> Tensor:
     Raises:
         ValueError: the kind is not known, or cannot be unpacked.
     """
-    if dtype := _PLAIN.get(Kind(kind)):
+    known = Kind(kind)
+    if dtype := _PLAIN.get(known):
         return data.view(dtype).float()
-    if unpack := _BLOCKS.get(Kind(kind)):
-        return _by_blocks(data, unpack, bytes_of(kind, 32), numbers)
-    try:
-        return torch.from_numpy(dequantize_slowly(data.numpy(), Kind(kind)))
-    except NotImplementedError as error:
-        raise ValueError(f"{Kind(kind).name} is not known here") from error
-
-
-def _by_blocks(data: Tensor, unpack: Unpack, block_bytes: int, numbers: int) -> Tensor:
-    blocks, out = data.view(-1, block_bytes), torch.empty(numbers // 32, 32)
+    per_block, block_bytes = gguf.GGML_QUANT_SIZES[known]
+    blocks, out = data.view(-1, block_bytes), torch.empty(numbers // per_block, per_block)
+    unpack = _BLOCKS.get(known, partial(_rarely, known))
     for begin in range(0, len(blocks), _AT_ONCE):
         unpack(blocks[begin : begin + _AT_ONCE], out[begin : begin + _AT_ONCE])
     return out.view(-1)
+
+
+def _rarely(kind: Kind, blocks: Tensor, out: Tensor) -> None:
+    try:
+        with np.errstate(all="ignore"):  # damaged blocks are numbers too, and no reason to warn
+            # As one row: the library goes through rows a few at a time.
+            out.copy_(torch.from_numpy(dequantize_slowly(blocks.reshape(-1).numpy(), kind)).view(out.shape))
+    except NotImplementedError as error:
+        raise ValueError(f"{kind.name} is not known here") from error
 
 
 def _halves(blocks: Tensor) -> Tensor:

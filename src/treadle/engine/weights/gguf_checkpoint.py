@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from treadle.engine.weights.checkpoint import Vocabulary, checked
 from treadle.engine.weights.dequantize import bytes_of, dequantize
+from treadle.engine.weights.gguf_config import head_width, scaling, turned_part
 from treadle.engine.weights.gguf_file import GgufFile, StoredTensor, read_gguf
 from treadle.engine.weights.gguf_names import CONFIG_KEYS, spoken_name, stored_name
 from treadle.engine.weights.gguf_vocabulary import read_vocabulary
@@ -109,7 +111,8 @@ def paired_halves(rows: Tensor, heads: int) -> Tensor:
 def _span(file: GgufFile, name: str, tensor: StoredTensor) -> tuple[int, int]:
     """First byte, and the one after the last."""
     try:
-        size = bytes_of(tensor.kind, tensor.numbers)
+        # By rows, since no block goes on from one to the next.
+        size = bytes_of(tensor.kind, math.prod(tensor.shape[-1:])) * math.prod(tensor.shape[:-1])
     except ValueError as error:
         raise ArtifactError(
             f"{file.path}: tensor {name!r} cannot be read: {error}: fetch it again"
@@ -133,6 +136,8 @@ _DERIVED: dict[str, Callable[[GgufCheckpoint], Any]] = {
     "vocab_size": lambda it: len(it._metadata("tokenizer.ggml.tokens", list)),
     "tie_word_embeddings": lambda it: "lm_head.weight" not in it.names,
     "attention_bias": lambda it: "model.layers.0.self_attn.q_proj.bias" in it.names,
-    "rope_scaling": lambda it: {"rope_type": it.value("rope.scaling.type", str, "none")},
+    "head_dim": head_width,
+    "partial_rotary_factor": turned_part,
+    "rope_scaling": scaling,
 }
 """Config values that GGUF says otherwise than by a key of their own."""

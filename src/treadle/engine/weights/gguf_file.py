@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from treadle.engine.weights.regular_file import check_regular
 from treadle.errors import ArtifactError
 
 T = TypeVar("T")
@@ -24,7 +25,8 @@ T = TypeVar("T")
 _MAGIC, _VERSIONS = b"GGUF", (2, 3)
 _STRING, _LIST = 8, 9
 _NUMBERS = dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?"))) | {10: "Q", 11: "q", 12: "d"}
-_MOST_DIMENSIONS = 4
+# Far above what any model has. Python takes several times the room that a value takes in the file.
+_MOST_DIMENSIONS, _MOST_NAMES, _MOST_VALUES = 4, 2**16, 2**22
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def read_gguf(path: Path) -> GgufFile:
         ArtifactError: it is no GGUF file, or ends within its header.
     """
     try:
+        check_regular(path)
         # Copied where it is written, so that torch takes it without a warning; nobody writes.
         data = np.memmap(path, np.uint8, mode="c")
         return _read(path, data)
@@ -76,11 +79,15 @@ def _read(path: Path, data: npt.NDArray[np.uint8]) -> GgufFile:
     if (version := cursor.number("I")) not in _VERSIONS:
         raise ValueError(f"it has version {version}, known: {_VERSIONS}")
     n_tensors, n_values = cursor.number("Q"), cursor.number("Q")
+    if max(n_tensors, n_values) > _MOST_NAMES:
+        raise ValueError(f"it has {n_tensors} tensors and {n_values} values, at most {_MOST_NAMES} are known")
     metadata = _unique((cursor.text(), cursor.value(cursor.number("I"))) for _ in range(n_values))
     tensors = _unique((cursor.text(), _stored(cursor)) for _ in range(n_tensors))
     alignment = metadata.get("general.alignment", 32)
     if type(alignment) is not int or alignment < 1:
         raise ValueError(f"general.alignment is {alignment!r}")
+    if astray := [name for name, tensor in tensors.items() if tensor.offset % alignment]:
+        raise ValueError(f"tensor {astray[0]!r} does not begin at a multiple of {alignment} bytes")
     return GgufFile(path, metadata, tensors, data, -(-cursor.at // alignment) * alignment)
 
 
@@ -122,6 +129,8 @@ class _Cursor:
 
     def _list(self) -> list[Any]:
         kind, count = self.number("I"), self.number("Q")
+        if count > _MOST_VALUES:
+            raise ValueError(f"a list has {count} values, at most {_MOST_VALUES} are known")
         if kind == _STRING:
             return [self.text() for _ in range(count)]
         if kind == _LIST:
@@ -140,6 +149,8 @@ def _stored(cursor: _Cursor) -> StoredTensor:
     if dimensions > _MOST_DIMENSIONS:
         raise ValueError(f"a tensor has {dimensions} dimensions, at most {_MOST_DIMENSIONS} are known")
     sizes = cursor.numbers("Q", dimensions)
+    if 0 in sizes:
+        raise ValueError(f"a tensor of {sizes} numbers holds none")
     return StoredTensor(tuple(reversed(sizes)), cursor.number("I"), cursor.number("Q"))
 
 

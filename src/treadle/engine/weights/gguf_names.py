@@ -10,7 +10,6 @@ CONFIG_KEYS = {
     "intermediate_size": "feed_forward_length",
     "num_attention_heads": "attention.head_count",
     "num_key_value_heads": "attention.head_count_kv",
-    "head_dim": "rope.dimension_count",
     "max_position_embeddings": "context_length",
     "rope_theta": "rope.freq_base",
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tokenizers import BertWordPieceTokenizer
+import orjson
+from tokenizers import AddedToken, BertWordPieceTokenizer
 from tokenizers import Tokenizer as Pieces
 
 from treadle.engine.weights.checkpoint import Vocabulary, checked
-from treadle.engine.weights.json_file import read_object_if_there
+from treadle.engine.weights.json_file import read_bytes, read_object_if_there
+from treadle.engine.weights.library_calls import call
 from treadle.errors import ArtifactError
 
 PIECES, WORDS = "tokenizer.json", "vocab.txt"
+_LARGEST = 2**27  # bytes: four times the largest there is
+_NORMALIZERS = ("normalizer", "normalizers")  # where one may stand within another
+_FLAGS = ("lstrip", "normalized", "rstrip", "single_word", "special")
 _SPECIALS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -25,6 +31,7 @@ def read_vocabulary(folder: Path, config: Mapping[str, Any]) -> Vocabulary:
     """
     said = read_object_if_there(folder / "tokenizer_config.json")
     pieces = _pieces(folder, said)
+    _add_missing(folder, pieces, said)
     pieces.no_padding()  # how others batch is no property of the text
     pieces.no_truncation()
     specials = _specials(read_object_if_there(folder / "special_tokens_map.json") | said)
@@ -42,20 +49,58 @@ def _pieces(folder: Path, said: Mapping[str, Any]) -> Pieces:
     if not (folder / PIECES).exists() and (folder / WORDS).exists():
         return _word_pieces(folder / WORDS, said)
     try:
-        return Pieces.from_file(str(folder / PIECES))
-    except Exception as error:  # the library has no kind of its own
+        data = read_bytes(folder / PIECES, _LARGEST)
+        _check_character_maps(orjson.loads(data))
+        return call(Pieces.from_buffer, data)
+    except (OSError, ValueError) as error:
         raise ArtifactError(
             f"{folder / PIECES}: cannot be read as a tokenizer ({error}): fetch it again; where the model "
             "never had one: transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         ) from error
 
 
+def _check_character_maps(said: object) -> None:
+    """A map begins with the size of its index, for which the library makes room without any look."""
+    left = [said]
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            left += each
+        elif isinstance(each, dict):
+            left += [each.get(key) for key in _NORMALIZERS]
+            if not _is_whole(each.get("precompiled_charsmap")):
+                raise ValueError("its precompiled_charsmap is truncated")
+
+
+def _is_whole(character_map: object) -> bool:
+    if not isinstance(character_map, str):
+        return True
+    data = base64.b64decode(character_map)
+    return int.from_bytes(data[:4], "little") <= len(data) - 4
+
+
+def _add_missing(folder: Path, pieces: Pieces, said: Mapping[str, Any]) -> None:
+    """Tokens that were added to a model later may stand in the config only."""
+    place = f"{folder}: added_tokens_decoder"
+    added = checked(place, said.get("added_tokens_decoder"), dict, {})
+    for number, token in sorted(added.items(), key=lambda each: (len(each[0]), each[0])):
+        text = checked(place, checked(place, token, dict).get("content"), str)
+        if pieces.token_to_id(text) is None:
+            flags = {name: checked(place, token.get(name), bool, False) for name in _FLAGS}
+            pieces.add_tokens([AddedToken(text, **flags)])
+            if str(found := pieces.token_to_id(text)) != number:
+                raise ArtifactError(
+                    f"{place}: the token {text!r} should be {number}, got {found} by {PIECES}"
+                )
+
+
 def _word_pieces(words: Path, said: Mapping[str, Any]) -> Pieces:
     """WordPiece as BERT splits it, for folders that are older than `tokenizer.json`."""
     lowercase = checked(f"{words.parent}: do_lower_case", said.get("do_lower_case"), bool, True)
     try:
-        pieces: Pieces = BertWordPieceTokenizer(str(words), lowercase=lowercase)._tokenizer
-    except Exception as error:  # the library has no kind of its own
+        read_bytes(words, _LARGEST)
+        pieces: Pieces = call(BertWordPieceTokenizer, str(words), lowercase=lowercase)._tokenizer
+    except (OSError, ValueError) as error:
         raise ArtifactError(
             f"{words}: cannot be read as a list of words ({error}): fetch it again"
         ) from error
@@ -88,8 +133,8 @@ def _template(folder: Path, said: Mapping[str, Any]) -> str:
     apart = folder / "chat_template.jinja"
     if apart.is_file():
         try:
-            return apart.read_text(encoding="utf-8")
-        except ValueError as error:
+            return read_bytes(apart).decode()
+        except (OSError, ValueError) as error:
             raise ArtifactError(f"{apart}: cannot be read as text: {error}") from error
     place, found = f"{folder}: chat_template", said.get("chat_template")
     if isinstance(found, list):

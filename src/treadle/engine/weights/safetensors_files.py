@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from treadle.engine.weights.json_file import read_json
+from treadle.engine.weights.regular_file import check_regular
 from treadle.errors import ArtifactError
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -61,14 +62,15 @@ def _holders(folder: Path) -> dict[str, Any]:
 
 def _sharded(folder: Path, placed: Mapping[str, str]) -> dict[str, Any]:
     shards = {file: _open(folder / file) for file in sorted(set(placed.values()))}
-    found = {name: shard for shard in shards.values() for name in shard.keys()}  # noqa: SIM118 - no mapping
-    if wrong := sorted(found.keys() ^ placed.keys()):
-        where = "the files" if wrong[0] in found else INDEX
+    found = {(name, file) for file, shard in shards.items() for name in shard.keys()}  # noqa: SIM118 - no mapping
+    if wrong := sorted(found ^ set(placed.items())):
+        name, file = wrong[0]
+        where = file if wrong[0] in found else INDEX
         raise ArtifactError(
             f"{folder}: {len(wrong)} tensors stand either in {INDEX} or in the files, not in both; the first "
-            f"is {wrong[0]!r}, in {where}: the parts do not belong together, fetch them again"
+            f"is {name!r}, in {where}: the parts do not belong together, fetch them again"
         )
-    return found
+    return {name: shards[file] for name, file in placed.items()}
 
 
 def _weight_map(index: Path) -> dict[str, str]:
@@ -87,8 +89,9 @@ def _is_plain(file: object) -> bool:
 
 def _open(path: Path) -> Any:
     try:
+        check_regular(path)
         return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, MemoryError) as error:  # the last: more than can be mapped
         raise ArtifactError(
             f"{path}: cannot be read as safetensors ({error}); "
             "the file is missing, truncated or of another kind: fetch it again"
