@@ -1,5 +1,6 @@
 """The engine on a toy model: how requests end, and how one that fails leaves the others alone."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -299,7 +300,7 @@ def test_a_request_that_cannot_be_opened_fails_alone(
 
     monkeypatch.setattr(sampler, "ingest", refusing)
     found = finish(toy_engine, ask("good"), ask("bad"), ask("also"))
-    assert found["bad"].error == "opening it failed: no"
+    assert found["bad"].error == "opening the request failed: no"
     assert found["good"].token_ids == found["also"].token_ids != ()
     assert finish(toy_engine, ask("bad"))["bad"].finish_reason == "error"
 
@@ -413,6 +414,15 @@ def test_limits_are_checked_at_load(toy_path: Path, options: dict[str, Any]) -> 
         Engine.load(str(toy_path), **options)
 
 
+def test_the_seconds_of_requests_are_shares_of_the_time_that_passed(toy_engine: Engine) -> None:
+    """What a row cost can be added up, and is no more than what passed on the clock."""
+    begun = time.perf_counter()
+    done = finish(toy_engine, *(ask(f"r{at}", new=4 + at) for at in range(6)))
+    passed = time.perf_counter() - begun
+    assert all(each.seconds > 0 for each in done.values())
+    assert sum(each.seconds for each in done.values()) < passed
+
+
 def test_the_loop_opens_with_its_walk() -> None:
     """The walk is the one page that a newcomer needs; its words are the names of the code."""
     import treadle.engine.loop as module
@@ -423,9 +433,10 @@ def test_the_loop_opens_with_its_walk() -> None:
         "declare",
         "admit",
         "plan",
+        "commit",
+        "stage",
         "forward",
         "sample",
-        "commit",
         "extend",
         "finish",
     ]

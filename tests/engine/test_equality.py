@@ -1,12 +1,12 @@
 """The engine's greedy tokens against those of transformers, on the same weights in float32."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
+from tests.engine.reference import greedy
 from treadle.engine.engine import Engine
 from treadle.engine.requests import Completion, GenerationRequest, Message
 
@@ -51,24 +51,19 @@ def requests() -> list[GenerationRequest]:
 
 
 @pytest.fixture(scope="module")
-def prompt_ids(smollm_folder: Path, smollm_file: str) -> list[list[int]]:
+def prompt_ids(smollm_folder: Path, smollm_file: str) -> list[tuple[int, ...]]:
     """The prompts as transformers tokenises them, chats by its own template code."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(str(smollm_folder), gguf_file=smollm_file)
 
-    def ids(prompt: str | tuple[Message, ...]) -> list[int]:
+    def ids(prompt: str | tuple[Message, ...]) -> tuple[int, ...]:
         if isinstance(prompt, str):
-            return list(tokenizer(prompt).input_ids)
+            return tuple(tokenizer(prompt).input_ids)
         turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
-        return list(tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False))
+        return tuple(tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False))
 
     return [ids(prompt) for prompt in PROMPTS]
-
-
-@pytest.fixture(scope="module")
-def model(reference: Callable[[Path], Any], smollm_folder: Path, smollm_file: str) -> Any:
-    return reference(smollm_folder / smollm_file)
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +78,7 @@ def by_id(engine: Engine, requests: Sequence[GenerationRequest]) -> dict[str, Co
     return found
 
 
-def greedy(model: Any, prompts: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """What transformers generates after the prompts: all at once, padded on the left, for speed."""
-    longest = max(map(len, prompts))
-    ids = torch.tensor([[0] * (longest - len(prompt)) + list(prompt) for prompt in prompts])
-    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-    with torch.no_grad():
-        out = model.generate(ids, attention_mask=mask, max_new_tokens=NEW, do_sample=False, pad_token_id=0)
-    return [tuple(row) for row in out[:, longest:].tolist()]
-
-
-def test_prompts_are_of_all_sizes(prompt_ids: list[list[int]]) -> None:
+def test_prompts_are_of_all_sizes(prompt_ids: list[tuple[int, ...]]) -> None:
     """A set of like prompts would leave page borders and padding untried."""
     sizes = sorted(map(len, prompt_ids))
     assert len(sizes) == 16
@@ -103,15 +88,15 @@ def test_prompts_are_of_all_sizes(prompt_ids: list[list[int]]) -> None:
 
 
 def test_batch_of_sixteen_equals_reference(
-    together: dict[str, Completion], prompt_ids: list[list[int]], model: Any
+    together: dict[str, Completion], prompt_ids: list[tuple[int, ...]], reference: Any
 ) -> None:
     """The promise of the engine: the same model, only faster."""
-    expected = greedy(model, prompt_ids)
+    expected = greedy(reference, prompt_ids, NEW)
     for at, ids in enumerate(prompt_ids):
         completion = together[str(at)]
         assert completion.prompt_tokens == len(ids)
         assert len(completion.token_ids) == NEW
-        assert completion.token_ids == expected[at], PROMPTS[at]
+        assert completion.token_ids == expected[at].tokens, PROMPTS[at]
 
 
 def test_alone_equals_batch(

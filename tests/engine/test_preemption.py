@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engine.toys import PREEMPTIONS, assert_same, completions
 from treadle.engine.engine import Engine
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
@@ -16,8 +16,6 @@ from treadle.engine.requests import Completion, Delta, GenerationRequest
 from treadle.engine.resources.step import SubmoduleStep
 from treadle.engine.scheduler import Preemption
 from treadle.errors import ArgumentError
-
-PREEMPTIONS: tuple[Preemption, ...] = get_args(Preemption)
 
 
 def engine_of(
@@ -51,27 +49,11 @@ def requests_of(count: int, *, new: int = 40) -> list[GenerationRequest]:
     ]
 
 
-def said(engine: Engine, requests: Sequence[GenerationRequest]) -> dict[str, Completion]:
-    completions = {each.id: each for each in engine.generate(requests)}
-    engine.node.runner.check_integrity()
-    assert engine.node.cache.ledger.available == engine.node.cache.ledger.total
-    return completions
-
-
 @pytest.fixture(scope="module")
 def alone(toy_path: Path) -> dict[str, Completion]:
     """Each request by itself, in an engine with room for anything."""
     engine = engine_of(toy_path, "never", cached=False, tokens=512, seats=1)
-    return said(engine, requests_of(8))
-
-
-def same(got: dict[str, Completion], expected: dict[str, Completion]) -> None:
-    assert {rid: each.error for rid, each in got.items()} == dict.fromkeys(expected)
-    for rid, completion in expected.items():
-        assert got[rid].token_ids == completion.token_ids
-        assert [each.token for each in got[rid].logprobs] == list(completion.token_ids)
-        for one, two in zip(got[rid].logprobs, completion.logprobs, strict=True):
-            assert one.logprob == pytest.approx(two.logprob, abs=1e-4)
+    return completions(engine, requests_of(8))
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -80,7 +62,7 @@ def test_a_pool_that_is_too_small_changes_nothing_but_the_order(
     toy_path: Path, alone: dict[str, Completion], preemption: Preemption, cached: bool
 ) -> None:
     """Six pages for four texts of up to five: whoever makes room goes on where it was."""
-    same(said(engine_of(toy_path, preemption, cached=cached), requests_of(8)), alone)
+    assert_same(completions(engine_of(toy_path, preemption, cached=cached), requests_of(8)), alone)
 
 
 @pytest.mark.parametrize("preemption", ["recompute", "offload"])
@@ -128,7 +110,7 @@ def test_any_pool_any_order(
     """Nothing stalls and nobody is forgotten."""
     engine = engine_of(toy_path, preemption, cached=cached, tokens=16 * tokens, seats=seats)
     requests = requests_of(8)
-    same(said(engine, [requests[at] for at in order]), alone)
+    assert_same(completions(engine, [requests[at] for at in order]), alone)
 
 
 def test_whoever_leaves_in_the_middle_leaves_nothing_behind(toy_path: Path) -> None:
@@ -169,5 +151,5 @@ def test_a_common_beginning_is_computed_once_also_when_all_ask_at_once(
     monkeypatch.setattr(Node, "declare", counting)
     common = tuple(3 + place % 40 for place in range(48))
     requests = [GenerationRequest(f"r{at}", (*common, 50 + at), max_new_tokens=1) for at in range(4)]
-    said(engine_of(toy_path, "never", cached=True, tokens=512), requests)
+    completions(engine_of(toy_path, "never", cached=True, tokens=512), requests)
     assert sum(spans) == len(common) + len(requests)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import count, islice
 
@@ -40,6 +40,7 @@ class Engine:
         max_batch: int = 16,
         token_budget: int = 512,
         preemption: Preemption = "never",
+        plan_ahead: bool = False,
     ) -> None:
         ledger = node.cache.ledger
         self.node = node
@@ -48,7 +49,7 @@ class Engine:
         self._scheduler = Scheduler(
             node, max_batch=max_batch, token_budget=token_budget, preemption=preemption
         )
-        self._loop = Loop(node, self._scheduler)
+        self._loop = Loop(node, self._scheduler, plan_ahead=plan_ahead)
         self._unwanted: list[str] = []
         self._busy = False
 
@@ -66,6 +67,8 @@ class Engine:
         host_tokens: int = 0,
         precision: Precision = "float32",
         kernels: Kernels = "auto",
+        plan_ahead: bool = False,
+        buckets: Sequence[int] = (),
     ) -> Engine:
         """Load a model from a GGUF file or a Hugging Face folder, or by a name: `smollm2-135m-instruct`.
 
@@ -81,15 +84,19 @@ class Engine:
                 there is room for its prompt, and when there is no more, the youngest makes room: it gives
                 its own back and is computed again later (`recompute`), or its own waits elsewhere
                 (`offload`), as far as there is room there.
-            host_tokens: that room, in tokens.
+            host_tokens: room for what is offloaded, in tokens; 0 without `offload`.
             precision: float32 is exact; see `Build` for bfloat16 and int8.
             kernels: auto compiles code for this processor where it can; see `Build`.
+            plan_ahead: plan each step on a thread while the one before it computes.
+            buckets: sizes of batches, as (1, 2, 4, 8, 16). Padding rows fill a step in which every request
+                decodes up to the next size, so that it can be captured; only with `torch` kernels.
 
         Raises:
             UnknownNameError: a name, an architecture or a vocabulary that is not known.
             UsageError: the package that carries a named model is not installed, or it generates no text.
             ArtifactError: the file is missing, truncated, or does not fit what it says.
-            ArgumentError: a limit out of range.
+            ArgumentError: a limit out of range, a cache that does not fit into memory, or options that
+                exclude each other.
             EngineError: `native` kernels were asked for, and cannot be had.
         """
         if host_tokens < 0 or (preemption == "offload") != (host_tokens > 0):
@@ -102,8 +109,15 @@ class Engine:
         load, tokenizer = find_language_model(checkpoint), load_tokenizer(checkpoint)
         loaded = load(checkpoint, Build(precision, kernels))
         tokens = max(loaded.config.context, 512 * max_batch) if cache_tokens is None else cache_tokens
-        node = _node(loaded, tokens, prefix_cache, host_tokens)
-        return cls(node, tokenizer, max_batch=max_batch, token_budget=token_budget, preemption=preemption)
+        node = _node(loaded, tokens, prefix_cache, host_tokens, buckets)
+        return cls(
+            node,
+            tokenizer,
+            max_batch=max_batch,
+            token_budget=token_budget,
+            preemption=preemption,
+            plan_ahead=plan_ahead,
+        )
 
     def generate(self, requests: Iterable[GenerationRequest]) -> Generator[Completion]:
         """Completions in the order in which they finish; requests are drawn as room appears.
@@ -167,7 +181,9 @@ class Engine:
                 yield taken
 
 
-def _node(model: LanguageModel, tokens: int, prefix_cache: bool, host_tokens: int) -> Node:
+def _node(
+    model: LanguageModel, tokens: int, prefix_cache: bool, host_tokens: int, buckets: Sequence[int]
+) -> Node:
     try:
         return build_node(
             model,
@@ -175,6 +191,7 @@ def _node(model: LanguageModel, tokens: int, prefix_cache: bool, host_tokens: in
             page_size=_PAGE_SIZE,
             prefix_cache=prefix_cache,
             host_pages=-(-host_tokens // _PAGE_SIZE),
+            buckets=buckets,
         )
     except (MemoryError, RuntimeError) as error:  # torch has no kind of its own for it
         raise ArgumentError(

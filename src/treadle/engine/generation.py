@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from treadle.engine.requests import Completion, Delta, FinishReason, GenerationRequest, TokenLogprob
 from treadle.engine.resources.sampling import Pick
+from treadle.engine.resources.step import StepContext
 from treadle.engine.text import GrowingText
+
+PREFILL, DECODE = "prefill", "decode"
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +29,7 @@ class Generation:
         computed: how many have their keys and values stored.
         failure: why the resources could not open it, when they could not.
         logprobs: of the new tokens, when the request asks for them.
+        seconds: its share of the time of its steps.
     """
 
     rid: str
@@ -38,6 +43,7 @@ class Generation:
     computed: int = 0
     failure: Exception | None = None
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    seconds: float = 0.0
 
     @property
     def remaining(self) -> int:
@@ -83,23 +89,50 @@ class Generation:
             finish_reason=reason,
             error=error,
             logprobs=tuple(self.logprobs),
+            seconds=self.seconds,
         )
 
 
 @dataclass(frozen=True)
 class Row:
-    """A generation's part in one step: its next `span` tokens."""
+    """A generation's part in one step.
+
+    Attributes:
+        generation: whose it is.
+        start: how many of its tokens are computed before.
+        span: how many the step computes.
+        samples: these are all that there are, so that the next token can be sampled.
+    """
 
     generation: Generation
+    start: int
     span: int
+    samples: bool
+
+    @property
+    def end(self) -> int:
+        """How many tokens are computed after the step."""
+        return self.start + self.span
 
     @property
     def tokens(self) -> list[int]:
         """The tokens that the step computes."""
-        start = self.generation.computed
-        return self.generation.tokens[start : start + self.span]
+        return self.generation.tokens[self.start : self.end]
 
     @property
-    def samples(self) -> bool:
-        """Whether the step computes all there is, so that the next token can be sampled."""
-        return self.span == self.generation.remaining
+    def walk(self) -> str:
+        """The way through the model: `decode` for a token that was sampled here, else `prefill`."""
+        return DECODE if self.start >= self.generation.prompt_tokens else PREFILL
+
+
+def context_of(rows: Sequence[Row], *, padding: Sequence[str] = (), slot: int | None = None) -> StepContext:
+    """The context of a step of these rows: of one walk, or of several combined."""
+    walks = {row.generation.rid: row.walk for row in rows}
+    combined = len(set(walks.values())) > 1
+    return StepContext(
+        request_ids=tuple(walks),
+        padded_request_ids=(*walks, *padding),
+        graph_walk=None if combined else next(iter(walks.values()), None),
+        request_walks=walks if combined else {},
+        slot=slot,
+    )

@@ -37,7 +37,7 @@ class Intake:
             ends = self._ends(request)
         except ArgumentError as error:
             return Completion(request.id, "", (), len(ids), "error", str(error))
-        text = GrowingText(self.tokenizer.decode, request.stop)
+        text = GrowingText(self.tokenizer.decode, request.stop, after=ids)
         return Generation(f"{number}:{request.id}", request, ids, len(ids), limit, ends, text, streamed)
 
     def _ends(self, request: GenerationRequest) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from treadle.errors import ArgumentError
@@ -146,6 +146,8 @@ class Completion:
         finish_reason: `stop` at an end token or a stop string, `length`, `abort`, or `error`.
         error: why it failed; None unless the reason is `error`.
         logprobs: one for each of `token_ids`, when the request asks for them.
+        seconds: its share of the time that its steps took, by tokens; those of all requests add up to the
+            time that the engine was busy. Not compared.
     """
 
     id: str
@@ -155,3 +157,4 @@ class Completion:
     finish_reason: FinishReason
     error: str | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
+    seconds: float = field(default=0.0, compare=False)

@@ -10,8 +10,8 @@ prompts, in chunks where they do not fit, up to the token budget.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
 
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
@@ -79,9 +79,13 @@ class Scheduler:
         """Open what can run, and share out the budget: decoding rows, then prompts, oldest first."""
         self._bring_back()
         self._open_waiting()
-        opened = [each for each in self._running if not each.failure]
-        decoding_first = sorted(opened, key=lambda each: each.remaining > 1)
-        return tuple(self._share(decoding_first))
+        return self._share(_Progress(each, each.computed, len(each.tokens)) for each in self._opened)
+
+    def foresee(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """The step after that of `rows`, if nobody joins and no token that is sampled ends its request."""
+        done = {row.generation: row for row in rows}
+        ahead = (_progress_after(each, done.get(each)) for each in self._opened)
+        return self._share(each for each in ahead if each.known <= each.generation.stored_at_end)
 
     def runs(self, generation: Generation) -> bool:
         """Whether the request may have a part in a step."""
@@ -89,10 +93,10 @@ class Scheduler:
 
     def preempt(self) -> bool:
         """Let the youngest make room for those before it; False when none is before it, or it may not."""
-        running = [each for each in self._running if not each.failure]
-        if self._preemption == "never" or len(running) < 2:
+        opened = self._opened
+        if self._preemption == "never" or len(opened) < 2:
             return False
-        youngest, queue = running[-1], self._waiting
+        youngest, queue = opened[-1], self._waiting
         if self._preemption == "offload" and self._node.cache.can_offload(youngest.rid):
             self._node.cache.offload(youngest.rid)
             queue = self._away
@@ -147,9 +151,14 @@ class Scheduler:
         return not self._away and self._has_seat and self._node.can_open(self._promise(generation))
 
     @property
+    def _opened(self) -> list[Generation]:
+        """Those that may have a part in a step, oldest first."""
+        return [each for each in self._running if not each.failure]
+
+    @property
     def _work(self) -> int:
         """Tokens that could be computed now."""
-        return sum(each.remaining for each in self._running if not each.failure)
+        return sum(each.remaining for each in self._opened)
 
     @property
     def _has_seat(self) -> bool:
@@ -159,10 +168,32 @@ class Scheduler:
         """Tokens that the request is opened with room for."""
         return generation.stored_at_end if self._preemption == "never" else len(generation.tokens)
 
-    def _share(self, generations: list[Generation]) -> Iterator[Row]:
-        left = self._budget
-        for generation in generations:
-            span = min(left, generation.remaining)
+    def _share(self, progress: Iterable[_Progress]) -> tuple[Row, ...]:
+        """A row for each, as far as the budget goes: first those that decode."""
+        rows, left = [], self._budget
+        for each in sorted(progress, key=lambda each: each.remaining > 1):
+            span = min(left, each.remaining)
             if span:
-                yield Row(generation, span)
+                rows.append(Row(each.generation, each.computed, span, span == each.remaining))
             left -= span
+        return tuple(rows)
+
+
+class _Progress(NamedTuple):
+    """How far a request is: `computed` of its `known` tokens are."""
+
+    generation: Generation
+    computed: int
+    known: int
+
+    @property
+    def remaining(self) -> int:
+        return self.known - self.computed
+
+
+def _progress_after(generation: Generation, row: Row | None) -> _Progress:
+    """How far a request is after a step in which it has that row, or none."""
+    known = len(generation.tokens)
+    if row is None:
+        return _Progress(generation, generation.computed, known)
+    return _Progress(generation, row.end, known + row.samples)

@@ -18,7 +18,7 @@ class Stub:
         calls: list[str],
         *depends_on: str,
         answer: AdmitOutcome = READY,
-        raises: Mapping[str, Exception] | None = None,
+        raises: Mapping[str, BaseException] | None = None,
     ) -> None:
         self.key = key
         self.calls = calls

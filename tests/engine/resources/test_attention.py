@@ -46,6 +46,7 @@ def test_any_mix_of_rows_equals_the_formula(rows: list[tuple[int, int]], seed: i
     cache.commit(ResourceStep(tuple(past)), ctx)
     cache.admit(whole, ctx)
     plan = cache.plan(whole, ctx)
+    assert isinstance(plan, KvPlan)
     for row in plan.rows:
         length = row.start + row.span
         keys, values = torch.rand(2, length, HEADS, WIDTH, generator=chance)

@@ -23,7 +23,7 @@ from treadle.engine.resources.step import (
     StepContext,
     SubmoduleStep,
 )
-from treadle.errors import EngineError
+from treadle.errors import ArgumentError, EngineError
 
 SHAPE = KvShape(layers=2, heads=3, width=4)
 
@@ -175,7 +175,7 @@ def test_a_page_comes_blank_to_its_owner() -> None:
     cache.layer(1)[0].fill_(float("nan"))
     runner.ingest_request("a")
     run(runner, ("a", 1))
-    assert not cache.layer(1)[0].any()
+    assert not cache.layer(1)[0][:, 0].any()
 
 
 def test_planning_without_admission_is_an_error() -> None:
@@ -193,6 +193,12 @@ def test_a_claim_that_cannot_be_promised_leaves_the_request_open_nowhere() -> No
         runner.ingest_request("a", {"kv": KvClaim(9)})
     runner.ingest_request("a", {"kv": KvClaim(8)})
     assert not cache.can_promise(1)
+
+
+def test_a_claim_of_fewer_than_no_tokens_is_refused() -> None:
+    """It would promise the room of others away."""
+    with pytest.raises(ArgumentError, match="0 or more tokens, got -1"):
+        KvClaim(-1)
 
 
 def test_an_override_of_another_kind_is_refused() -> None:

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,24 @@ def test_nothing_published_is_nothing_to_wait_for_and_what_does_not_fit_is_named
         cache.admit_retrieve("x", "decode", "walk", info)
     with pytest.raises(EngineError, match="a KvPublication, got PublishedInfo"):
         cache.admit_retrieve("a", "decode", "walk", PublishedInfo())
+
+
+@pytest.mark.parametrize("lost", ["gone", "cut short", "other pages", "pages of nobody"])
+def test_what_cannot_be_read_takes_nothing(tmp_path: Path, lost: str) -> None:
+    """A file that is made anew is full of zeros, and a request would go on from them without a word."""
+    path = tmp_path / "pages"
+    info = published(prefilled(str(path)))
+    if lost == "gone":
+        path.unlink()
+    elif lost == "cut short":
+        path.write_bytes(path.read_bytes()[:-1])
+    else:
+        info = replace(info, pages=info.pages[:-1] if lost == "other pages" else (*info.pages[:-1], 6))
+    cache = PagedKvCache(SHAPE, 4, 4)
+    cache.ingest("a", None)
+    with pytest.raises(EngineError, match=r"stand in .*pages|stand on 3 of the pages 0 to 5"):
+        cache.admit_retrieve("a", "decode", "walk", info)
+    assert len(cache.ledger.free) == 4
+    assert not path.exists() or lost != "gone"
+    assert cache.ledger.stream("a").reserved is None
+    cache.check_integrity()

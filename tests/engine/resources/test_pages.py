@@ -79,6 +79,37 @@ def test_two_segments_for_one_stream_are_refused() -> None:
     assert ledger.can_take([Segment("a", 3), Segment("a", 3, "fork")])
 
 
+def test_what_took_no_pages_is_not_stored() -> None:
+    """Committed twice, or behind a request that came anew, tokens would count that stand nowhere."""
+    ledger = PageLedger(2, 4)
+    for rid in "ab":
+        ledger.open(rid, 0)
+    ledger.take([Segment("a", 3)])
+    with pytest.raises(EngineError, match=r"1 tokens of request 'b'.*commit it once"):
+        ledger.store([Segment("a", 3), Segment("b", 1)])
+    assert ledger.stream("a").stored == 0
+    ledger.store([Segment("a", 3), Segment("b", 0)])
+    with pytest.raises(EngineError, match="3 tokens of request 'a'"):
+        ledger.store([Segment("a", 3)])
+    ledger.check_integrity()
+
+
+def test_a_refused_step_has_no_part_in_the_order_of_the_streams() -> None:
+    """Ranks that refused other steps would else free the same pages in another order."""
+    free = []
+    for refused in ([], [Segment("a", 100)]):
+        ledger = PageLedger(4, 1)
+        ledger.open("a", 0)
+        ledger.can_take(refused)
+        for label in ("left", "main"):
+            step = [Segment("a", 2, label)]
+            ledger.take(step)
+            ledger.store(step)
+        ledger.close("a")
+        free.append(ledger.free)
+    assert free[0] == free[1]
+
+
 def test_opening_twice_is_refused() -> None:
     """The second opening would orphan the pages of the first."""
     ledger = PageLedger(2, 4)

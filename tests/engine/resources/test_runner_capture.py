@@ -45,6 +45,20 @@ def test_a_padding_row_is_removed_like_a_request() -> None:
     assert calls.count("remove kv padding") == 1
 
 
+def test_a_padding_row_and_a_request_cannot_have_one_name() -> None:
+    """Taken for the other, a request would be computed into the place that nobody reads."""
+    runner, calls, _ = built()
+    runner.ingest_capture_row("x")
+    with pytest.raises(EngineError, match="'x' is a padding row"):
+        runner.ingest_request("x")
+    runner.ingest_request("r")
+    with pytest.raises(EngineError, match="'r' is an open request"):
+        runner.ingest_capture_row("r")
+    assert len(calls) == 6
+    runner.remove_request("x")
+    runner.ingest_request("x")
+
+
 def test_buffers_are_built_for_the_node_that_captures() -> None:
     """Another node's batch says nothing about what its graphs never touch."""
     runner, calls, _ = built()

@@ -5,8 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.engine.resources.stubs import AheadStub, Stub, step_of
+from treadle.engine.resources.kv_step import KvStep
+from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.runner import StepRunner
-from treadle.engine.resources.step import NO_ROOM, Refusal, StepContext, SubmoduleStep
+from treadle.engine.resources.step import NO_ROOM, Refusal, Segment, StepContext, SubmoduleStep
 from treadle.errors import EngineError, GraphError
 
 KEYS = ("kv", "attn", "sampler")
@@ -213,6 +215,40 @@ def test_a_commit_for_the_same_request_drops_the_stage() -> None:
     assert runner.staged
     runner.commit(step_of("kv"))
     assert calls == ["commit kv", "clear attn", "clear kv", "commit kv"]
+    assert not runner.staged
+
+
+@pytest.mark.parametrize("rid", ["source", "target"])
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_stage_goes_with_the_requests_that_it_forks(rid: str, goes: bool) -> None:
+    """They have no row in the step: what was forked from one that goes on, or into one that went, is old."""
+    runner, calls, _ = built()
+    forks = KvStep((Segment("r", 1),), before=(Fork("source", "left", to_request="target"),))
+    runner.pre_admit(SubmoduleStep({"kv": forks}, (Segment("r", 1),)))
+    calls.clear()
+    if goes:
+        runner.remove_request(rid)
+    else:
+        runner.commit(step_of("kv", rids=(rid,)))
+    assert calls[:2] == ["clear attn", "clear kv"]
+    assert not runner.staged
+
+
+def test_a_step_may_be_planned_ahead_alone() -> None:
+    """What planned is staged, and promoted or dropped like the rest."""
+    runner, calls, _ = built()
+    runner.pre_plan(step_of(*KEYS))
+    assert runner.staged
+    runner.clear_preplan()
+    assert calls == ["pre-plan kv", "pre-plan attn", "clear attn", "clear kv"]
+    assert not runner.staged
+
+
+def test_clearing_without_a_stage_asks_all_the_same() -> None:
+    """Who begins anew need not know what was before, nor the runner what a resource still holds."""
+    runner, calls, _ = built()
+    runner.clear_preplan()
+    assert calls == ["clear attn", "clear kv"]
     assert not runner.staged
 
 

@@ -24,9 +24,8 @@ def picks(sampler: Sampler, *rids: str, scores: torch.Tensor | None = None) -> t
     """What a step for these rows picks; committed."""
     step = ResourceStep(tuple(Segment(rid, 1) for rid in rids))
     plan = sampler.plan(step, StepContext())
-    picked = plan.sample(SCORES.expand(len(rids), 4) if scores is None else scores)
     sampler.commit(step, StepContext())
-    return picked
+    return plan.sample(SCORES.expand(len(rids), 4) if scores is None else scores)
 
 
 def pick(sampler: Sampler, *rids: str, scores: torch.Tensor | None = None) -> tuple[int | None, ...]:
@@ -85,16 +84,26 @@ def test_draws_go_on_where_they_were_interrupted() -> None:
 
 
 def test_a_step_that_is_rolled_back_drew_nothing() -> None:
-    """Its rows draw the same again, and a token that came to nothing was not seen."""
-    sampler = sampler_of(a=Sampling(1.0, 3, repetition_penalty=9.0), b=None)
+    """Its rows draw what they would have drawn."""
+    sampler, expected = (sampler_of(a=Sampling(1.0, 3, repetition_penalty=9.0), b=None) for _ in range(2))
     step = ResourceStep((Segment("a", 1), Segment("b", 1)))
-    first = sampler.plan(step, StepContext()).sample(SCORES.expand(2, 4))
+    sampler.plan(step, StepContext())
     sampler.remove("b")
     sampler.rollback(step, StepContext())
-    assert picks(sampler, "a") == first[:1]
-    expected = sampler_of(a=Sampling(1.0, 3, repetition_penalty=9.0))
-    pick(expected, "a")
-    assert [pick(sampler, "a") for _ in range(5)] == [pick(expected, "a") for _ in range(5)]
+    assert [pick(sampler, "a") for _ in range(6)] == [pick(expected, "a") for _ in range(6)]
+
+
+def test_a_step_may_be_committed_and_the_next_one_planned_before_it_picks() -> None:
+    """The draws of a step are known when it is planned: the next one is staged while the model computes."""
+    sampler, expected = (sampler_of(a=Sampling(1.0, 3)) for _ in range(2))
+    step, ctx = ResourceStep((Segment("a", 1),)), StepContext(is_preplan=True)
+    first = sampler.plan(step, StepContext())
+    sampler.commit(step, StepContext())
+    sampler.plan(step, ctx)
+    drawn = first.sample(SCORES[None])
+    second = sampler.promote(step, StepContext())
+    sampler.commit(step, StepContext())
+    assert [*drawn, *second.sample(SCORES[None])] == [*picks(expected, "a"), *picks(expected, "a")]
 
 
 def test_a_repeated_token_is_weighed_down() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from treadle.engine.resources.kv_step import KvStep
+from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.step import ResourceStep, Segment, StepContext, SubmoduleStep
 from treadle.errors import EngineError
 
@@ -62,3 +64,25 @@ def test_each_request_has_its_own_walk_or_that_of_the_step() -> None:
     ctx = StepContext(graph_walk="decode", request_walks={"a": "prefill"})
     assert (ctx.walk_of("a"), ctx.walk_of("b")) == ("prefill", "decode")
     assert StepContext().walk_of("a") is None
+
+
+@pytest.mark.parametrize("own", [None, (Segment("a", 1), Segment("a", 2))])
+def test_a_stream_has_one_segment(own: tuple[Segment, ...] | None) -> None:
+    """Each alone would fit the last page, or get a slot; together they would write over each other."""
+    batch = (Segment("a", 3), Segment("a", 1)) if own is None else BATCH
+    with pytest.raises(EngineError, match=r"one segment for a stream at most.*'a'"):
+        SubmoduleStep({"kv": ResourceStep(own)}, batch)
+    SubmoduleStep({"kv": ResourceStep()}, (Segment("a", 3), Segment("a", 3, "fork")))
+
+
+def test_a_span_is_not_below_0() -> None:
+    """It would take stored tokens away, which no resource can see coming."""
+    with pytest.raises(EngineError, match=r"0 or more tokens.*-1"):
+        SubmoduleStep({}, (Segment("a", -1),))
+
+
+def test_a_part_names_all_its_requests() -> None:
+    """Who drops a stage when a request goes must know those that are forked, too."""
+    assert ResourceStep(BATCH).request_ids == {"a", "b"}
+    forks = KvStep(BATCH, (Fork("c", "left"),), (Fork("a", "left", to_request="d"),))
+    assert forks.request_ids == {"a", "b", "c", "d"}

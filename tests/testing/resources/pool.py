@@ -1,14 +1,17 @@
 """A resource with every ability that the check tries, small enough to be right by inspection."""
 
-from collections.abc import Collection, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from treadle.engine.resources import AdmitOutcome, Refusal, ResourceStep, StepContext
+from treadle.engine.resources import AdmitOutcome, Refusal, ResourceStep, StepContext, SubmoduleStep
 from treadle.engine.resources.protocols import Holdings
 from treadle.engine.resources.step import NO_ROOM, READY, PublishedInfo
 from treadle.errors import EngineError
 
 SIZE = 2  # tokens of a slot
+PENDING = AdmitOutcome(ok=True, ready=False)
 
 
 @dataclass
@@ -19,13 +22,16 @@ class Row:
     stored: int = 0
     taken: int = 0
     padding: bool = False
-    away: int | None = None
+    away: list[list[str]] | None = None
+    flying: Told | None = None
+    arrived: Told | None = None
 
 
 @dataclass(frozen=True)
 class Told(PublishedInfo):
     tokens: int
     slots: tuple[int, ...]
+    content: tuple[str, ...] = ()
 
 
 class Pool:
@@ -36,6 +42,7 @@ class Pool:
     def __init__(self, total: int = 6) -> None:
         self.total = total
         self.free = list(range(total - 1, -1, -1))
+        self.content = [[""] * SIZE for _ in range(total)]
         self.rows: dict[str, Row] = {}
         self.staged: list[str] = []
         self.pending: dict[str, tuple[int, ...]] | None = None
@@ -98,46 +105,93 @@ class Pool:
 
     def publish(self, rid: str, node_name: str | None, graph_walk: str | None) -> Told | None:
         row = self.rows.get(rid)
-        return Told(row.stored, tuple(row.slots)) if row is not None and row.stored else None
+        if row is None or not row.stored or row.away is not None:
+            return None
+        return Told(row.stored, tuple(row.slots[: -(-row.stored // SIZE)]), tuple(self.seen(rid)))
 
     def publish_snapshot(self, rid: str, node_name: str | None, graph_walk: str | None) -> object | None:
         told = self.publish(rid, node_name, graph_walk)
-        return None if told is None else (told.tokens, told.slots)
+        return None if told is None else (told.tokens, told.slots, told.content)
+
+    def publish_snapshot_batch(
+        self, request_ids: Sequence[str], node_name: str | None, walk_of: Callable[[str], str | None]
+    ) -> Mapping[str, object]:
+        taken = {rid: self.publish_snapshot(rid, node_name, walk_of(rid)) for rid in request_ids}
+        return {rid: snapshot for rid, snapshot in taken.items() if snapshot is not None}
 
     def publish_from_snapshot(
         self, rid: str, snapshot: object, node_name: str | None, graph_walk: str | None
     ) -> Told | None:
         assert isinstance(snapshot, tuple)
-        return Told(snapshot[0], tuple(snapshot[1]))
+        return Told(snapshot[0], tuple(snapshot[1]), snapshot[2])
+
+    def publish_after_stop(self, rid: str, node_name: str | None, graph_walk: str | None) -> Told | None:
+        return self.publish(rid, node_name, graph_walk)
+
+    def admit_retrieve(
+        self, rid: str, node_name: str, graph_walk: str, published: PublishedInfo | None
+    ) -> AdmitOutcome:
+        row = self.rows[rid]
+        if not isinstance(published, Told) or row.arrived == published:
+            return READY
+        if row.flying is None:
+            count = len(published.slots)
+            if count > len(self.free):
+                return NO_ROOM
+            row.slots += [self.free.pop() for _ in range(count)]
+            row.flying = published
+            return PENDING
+        self.arrive(row, published)
+        return READY
+
+    def arrive(self, row: Row, told: Told) -> None:
+        row.stored, row.arrived, row.flying = told.tokens, told, None
+        self.write(row, 0, told.content)
+
+    def compute(self, step: SubmoduleStep) -> None:
+        """Each token leaves its name behind."""
+        for rid, span, _ in step.segments:
+            row = self.rows[rid]
+            self.write(row, row.stored, [f"{rid}{row.stored + at}" for at in range(span)])
+
+    def write(self, row: Row, start: int, content: Sequence[str]) -> None:
+        for at, name in enumerate(content, start):
+            self.content[row.slots[at // SIZE]][at % SIZE] = name
+
+    def seen(self, rid: str, label: str = "main") -> list[str]:
+        row = self.rows[rid]
+        return [self.content[row.slots[at // SIZE]][at % SIZE] for at in range(row.stored)]
 
     def build_accelerator_graph_buffers(self, slots: int, max_bs: int, max_seq_len: int) -> None:
         """Has none."""
 
     def can_offload(self, rid: str) -> bool:
         row = self.rows.get(rid)
-        return row is not None and row.away is None and row.stored > 0 and not row.taken
+        return row is not None and row.away is None and row.stored > 0 and not row.taken and not row.flying
 
     def offload(self, rid: str) -> int:
         if not self.can_offload(rid):
             raise EngineError(f"request {rid!r} cannot be offloaded now")
         row = self.rows[rid]
-        row.away = len(row.slots)
+        row.away = [list(self.content[slot]) for slot in row.slots]
         self.free.extend(reversed(row.slots))
         row.slots.clear()
-        return row.away
+        return len(row.away)
 
     def is_offloaded(self, rid: str) -> bool:
         return rid in self.rows and self.rows[rid].away is not None
 
     def can_reload(self, rid: str) -> bool:
         away = self.rows[rid].away
-        return away is not None and away <= len(self.free)
+        return away is not None and len(away) <= len(self.free)
 
     def reload(self, rid: str) -> None:
         row = self.rows[rid]
         if row.away is None:
             raise EngineError(f"request {rid!r} is not away")
-        row.slots = [self.free.pop() for _ in range(row.away)]
+        row.slots = [self.free.pop() for _ in row.away]
+        for slot, content in zip(row.slots, row.away, strict=True):
+            self.content[slot] = content
         row.away = None
 
     def check_integrity(self) -> None:

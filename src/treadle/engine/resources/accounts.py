@@ -30,6 +30,10 @@ class Account:
     streams: dict[str, Stream] = field(default_factory=dict)
     away: dict[str, list[int]] | None = None
 
+    def by_label(self) -> dict[str, Stream]:
+        """The streams in the order of their labels, which no refused step has changed."""
+        return dict(sorted(self.streams.items()))
+
     @property
     def outstanding(self) -> int:
         """Pages that it may still ask for."""
@@ -86,7 +90,7 @@ class Accounts:
         account = self._accounts.pop(rid, None)
         if account is not None:
             self._outstanding -= account.outstanding
-            for stream in reversed(account.streams.values()):
+            for stream in reversed(account.by_label().values()):
                 self.pool.drop(stream.owned)
 
     def find(self, rid: str) -> Account | None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from treadle.engine.resources.kv_plan import KvPlan, KvRow
-from treadle.engine.resources.resource import ReservesNothing
+from treadle.engine.resources.resource import PlansOnly
 from treadle.engine.resources.step import ResourceStep, StepContext
 
 
@@ -62,7 +62,16 @@ class AttentionPlan:
         return mixed
 
 
-class Attention(ReservesNothing):
+def bias_behind(last: Tensor, positions: int) -> Tensor:
+    """float32 (rows, 1, span, positions), minus infinity behind the `last` position that a token looks at.
+
+    `last` is int (rows, span).
+    """
+    hidden = torch.arange(positions, device=last.device) > last[:, None, :, None]
+    return torch.zeros(hidden.shape, device=last.device).masked_fill_(hidden, float("-inf"))
+
+
+class Attention(PlansOnly[AttentionPlan]):
     """Plans from the pages that the KV cache planned.
 
     Args:
@@ -83,7 +92,7 @@ class Attention(ReservesNothing):
         """The KV cache knows the pages."""
         return (self._kv,)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> AttentionPlan:
+    def plan_step(self, step: ResourceStep, ctx: StepContext) -> AttentionPlan:
         """One gather for all rows of one token, and one for each longer row."""
         plan = ctx.result(self._kv, KvPlan)
         placed = list(zip(_starts(plan.rows), plan.rows, strict=True))
@@ -100,7 +109,7 @@ class Attention(ReservesNothing):
             tokens=torch.cat([torch.arange(start, start + row.span) for start, row in group]),
             pages=torch.tensor(padded, dtype=torch.int64),
             rows=len(rows),
-            bias=_bias(rows, longest * page_size),
+            bias=bias_behind(_last_seen(rows), longest * page_size),
             buffers=(torch.empty(buffer, dtype=self._dtype), torch.empty(buffer, dtype=self._dtype)),
         )
 
@@ -113,10 +122,9 @@ def _starts(rows: Sequence[KvRow]) -> list[int]:
     return starts
 
 
-def _bias(rows: Sequence[KvRow], positions: int) -> Tensor:
-    last = torch.stack([torch.arange(row.start, row.start + row.span) for row in rows])
-    hidden = torch.arange(positions) > last[:, None, :, None]
-    return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))
+def _last_seen(rows: Sequence[KvRow]) -> Tensor:
+    """int64 (rows, span): each token looks as far as itself."""
+    return torch.stack([torch.arange(row.start, row.start + row.span) for row in rows])
 
 
 def _attend(gather: Gather, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -31,14 +31,14 @@ class Away:
         Raises:
             EngineError: the request is not open.
         """
-        streams = self._accounts.get(rid).streams.values()
+        streams = self._accounts.get(rid).by_label().values()
         return list(dict.fromkeys(page for stream in streams for page in stream.pages))
 
     def send(self, rid: str) -> None:
         """Give back the request's pages and take back its promise; only after `can_send`."""
         account = self._accounts.get(rid)
         place = {page: at for at, page in enumerate(self.pages_of(rid))}
-        streams = account.streams
+        streams = account.by_label()
         self._accounts.set_away(account, {k: [place[page] for page in s.pages] for k, s in streams.items()})
         for stream in reversed(streams.values()):
             self._accounts.pool.drop(stream.pages)

@@ -19,6 +19,7 @@ from treadle.engine.resources.protocols import Capturing, PlansAhead
 from treadle.engine.resources.resource import Resource
 from treadle.engine.resources.scope import Scope
 from treadle.engine.resources.step import FullAdmitOutcome, SubmoduleStep
+from treadle.errors import EngineError
 from treadle.kernel import Unwind
 
 Sweep = Sequence[tuple[str, Resource]]
@@ -41,6 +42,7 @@ class Cycle:
         self._all: Sweep = tuple((key, driven[key]) for key in scope.resources)
         self._sweeps: dict[tuple[str, ...], Sweep] = {}
         self._open: set[str] = set()
+        self._padding: set[str] = set()
         capturing = {key: each for key, each in scope.resources.items() if isinstance(each, Capturing)}
         self._rows = {key: each.ingest_capture_row for key, each in capturing.items()}
 
@@ -62,16 +64,27 @@ class Cycle:
 
         Raises:
             UnknownNameError: overrides for a key that is no resource.
+            EngineError: a padding row has that name.
         """
         self._scope.known(overrides)
+        if rid in self._padding:
+            raise EngineError(
+                f"{rid!r} is a padding row, whose tokens nobody keeps: name the request otherwise"
+            )
 
         def opening(key: str, resource: Resource) -> None:
             resource.ingest(rid, overrides.get(key))
 
-        self._open_all(rid, opening)
+        self._open_all(rid, self._open, opening)
 
     def ingest_capture_row(self, rid: str) -> None:
-        """Open a padding row everywhere or nowhere; a live one is left as it is."""
+        """Open a padding row everywhere or nowhere; a live one is left as it is.
+
+        Raises:
+            EngineError: a request has that name.
+        """
+        if rid in self._open:
+            raise EngineError(f"{rid!r} is an open request: give the padding row a name that no request has")
 
         def opening(key: str, resource: Resource) -> None:
             if key in self._rows:
@@ -79,11 +92,12 @@ class Cycle:
             else:
                 resource.ingest(rid, None)
 
-        self._open_all(rid, opening)
+        self._open_all(rid, self._padding, opening)
 
     def remove(self, rid: str) -> None:
         """Drop a request from all, each one tried; safe for one that is unknown or half open."""
         self._open.discard(rid)
+        self._padding.discard(rid)
         with Unwind() as unwind:
             for _, resource in self._all:
                 unwind.push(resource.remove, rid)
@@ -125,16 +139,18 @@ class Cycle:
         for key, resource in sweep:
             resource.commit(step.resources[key], step.ctx)
 
-    def _open_all(self, rid: str, opening: Callable[[str, Resource], None]) -> None:
-        if rid in self._open:
+    def _open_all(self, rid: str, among: set[str], opening: Callable[[str, Resource], None]) -> None:
+        if rid in among:
             return
         with Unwind() as unwind:
             for key, resource in self._all:
                 # Pushed first: what raises half way may have opened a part.
                 unwind.push(resource.remove, rid)
                 opening(key, resource)
+            # Pushed and then done, as well: an interrupt leaves no request open that nobody knows of.
+            unwind.push(among.discard, rid)
+            among.add(rid)
             unwind.release()
-        self._open.add(rid)
 
     def _giving_back(self, step: SubmoduleStep, sweep: Sweep) -> Unwind:
         unwind = Unwind()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
+from treadle.engine.resources.kv_capture import KvCapture
 from treadle.engine.resources.kv_offload import KvOffload
 from treadle.engine.resources.kv_prefixes import KvPrefixes
 from treadle.engine.resources.kv_publication import KvPublication, KvPublisher, KvSnapshot
@@ -29,12 +30,14 @@ class KvAbilities:
         offloaded: KvOffload | None,
         publisher: KvPublisher,
         retrieval: KvRetrieval,
+        capture: KvCapture,
     ) -> None:
         self.ledger = ledger
         self.prefixes = prefixes
         self._offloaded = offloaded
         self._publisher = publisher
         self._retrieval = retrieval
+        self._capture = capture
 
     def resolve_cached_prefix(
         self, rid: str, node_name: str, graph_walk: str, inputs: Sequence[int]
@@ -110,6 +113,11 @@ class KvAbilities:
             for rid, row in zip(request_ids, host_rows, strict=True):
                 self.prefixes.extend(rid, row)
 
+    def distrust(self, rid: str, start: int) -> None:
+        """The pass of a committed step failed: what it was to store from token `start` on is no prefix."""
+        if self.prefixes:
+            self.prefixes.distrust(rid, start)
+
     def page_trail(self) -> tuple[int, int]:
         """See `TrailingPages`."""
         return self.ledger.accounts.pool.trail
@@ -180,11 +188,23 @@ class KvAbilities:
             raise EngineError(f"the KV cache retrieves a KvPublication, got {type(published).__name__}")
         return self._retrieval.admit(rid, published)
 
+    def ingest_capture_row(self, rid: str) -> None:
+        """See `Capturing`; a captured step has it decode into the sink page."""
+        self.ledger.open(rid, 0)
+
+    def build_accelerator_graph_buffers(self, slots: int, max_bs: int, max_seq_len: int) -> None:
+        """See `Capturing`.
+
+        Raises:
+            ArgumentError: a number below 1, or a cache with a path or a window.
+        """
+        self._capture.build(slots, max_bs, max_seq_len)
+
     def holdings(self) -> Holdings:
         """See `Accounting`; the index keeps its pages, and requests share those that several own."""
         pool = self.ledger.accounts.pool
         held = {
-            rid: tuple(dict.fromkeys(chain.from_iterable(each.owned for each in account.streams.values())))
+            rid: tuple(dict.fromkeys(chain.from_iterable(each.owned for each in account.by_label().values())))
             for rid, account in self.ledger.accounts.items()
         }
         several = (page for page in range(pool.total) if pool.owners(page) > 1)

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from treadle.engine.resources.host_pool import HostPool
 from treadle.engine.resources.kv_abilities import KvAbilities
+from treadle.engine.resources.kv_capture import KvCapture
 from treadle.engine.resources.kv_offload import KvOffload
-from treadle.engine.resources.kv_plan import KvPlan, KvRow
+from treadle.engine.resources.kv_plan import DecodeRows, KvPlan, KvRow
 from treadle.engine.resources.kv_prefixes import KvPrefixes
 from treadle.engine.resources.kv_publication import KvPublisher
 from treadle.engine.resources.kv_retrieval import KvRetrieval
@@ -75,7 +76,7 @@ class PagedKvCache(KvAbilities):
         if window is not None and prefix_cache:
             raise ArgumentError("a cache with a window gives pages back, so it can have no prefix cache")
         ledger = PageLedger(pages, page_size, window)
-        self.store = KvStore(shape, pages, page_size, dtype, path)
+        self.store = KvStore(shape, pages, page_size, dtype, path, sink=path is None)
         publisher = KvPublisher(ledger, self.store, layout)
         host = HostPool(shape, host_pages, page_size, dtype) if host_pages else None
         super().__init__(
@@ -84,14 +85,15 @@ class PagedKvCache(KvAbilities):
             KvOffload(ledger, self.store, host) if host is not None else None,
             publisher,
             KvRetrieval(ledger, self.store, publisher.descriptor),
+            KvCapture(self.store, window),
         )
-        self._stage: Stage[KvPlan] = Stage()
+        self._stage: Stage[KvPlan | DecodeRows] = Stage()
 
     def layer(self, index: int) -> tuple[Tensor, Tensor]:
         """See `KvStore.layer`."""
         return self.store.layer(index)
 
-    def write(self, index: int, keys: Tensor, values: Tensor, plan: KvPlan) -> None:
+    def write(self, index: int, keys: Tensor, values: Tensor, plan: KvPlan | DecodeRows) -> None:
         """See `KvStore.write`."""
         self.store.write(index, keys, values, plan)
 
@@ -130,20 +132,24 @@ class PagedKvCache(KvAbilities):
         self.ledger.give_back(step.rows)
         self.ledger.unfork(forks_before(step))
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> KvPlan:
-        """Slots for the new tokens, and each row's pages.
+    def plan(self, step: ResourceStep, ctx: StepContext) -> KvPlan | DecodeRows:
+        """Slots for the new tokens, and each row's pages; of a captured step in the buffers of its slot.
 
         Raises:
-            EngineError: a row was not admitted.
+            EngineError: a row was not admitted, or the step is captured and does not fit the buffers.
         """
-        plan = KvPlan.of([self._row(segment) for segment in step.rows], self.ledger.page_size)
+        rows = [self._row(segment) for segment in step.rows]
+        size = self.ledger.page_size
+        plan = KvPlan.of(rows, size) if ctx.slot is None else self._capture.plan(rows)
         if ctx.is_preplan:
             self._stage.planned(plan)
-        return plan
+            return plan
+        return self._placed(plan, ctx.slot)
 
-    def promote(self, step: ResourceStep, ctx: StepContext) -> KvPlan:
+    def promote(self, step: ResourceStep, ctx: StepContext) -> KvPlan | DecodeRows:
         """See `PlansAhead`."""
-        return self._stage.promote() or self.plan(step, ctx)
+        plan = self._stage.promote()
+        return self.plan(step, ctx) if plan is None else self._placed(plan, ctx.slot)
 
     def clear_preplan(self) -> None:
         """See `PlansAhead`."""
@@ -182,6 +188,12 @@ class PagedKvCache(KvAbilities):
         rids = {segment.request_id for segment in step.rows}
         rids.update(rid for fork in forks for rid in (fork.request_id, fork.target[0]))
         return any(map(self.is_offloaded, rids))
+
+    def _placed(self, plan: KvPlan | DecodeRows, slot: int | None) -> KvPlan | DecodeRows:
+        """The plan of the live step: that of a captured one stands in the buffers of its slot."""
+        if slot is None or isinstance(plan, KvPlan):
+            return plan
+        return self._capture.place(slot, plan)
 
     def _row(self, segment: Segment) -> KvRow:
         rid, span, label = segment

@@ -150,6 +150,12 @@ class KvPrefixes:
             known.chain.flush()
             self._offer(rid, known)
 
+    def distrust(self, rid: str, start: int) -> None:
+        """What the request stored from token `start` on is nobody's prefix, nor what will follow it."""
+        self._known.pop(rid, None)
+        if stream := self._stream(rid):
+            self.index.forget(frozenset(stream.pages[start // self._ledger.page_size :]))
+
     def _resolve_span(
         self, rid: str, known: Known, layout: PrefixLayout, graph_walk: str, inputs: Sequence[int]
     ) -> CachedPrefix | None:
@@ -190,7 +196,7 @@ class KvPrefixes:
         full = min(stream.stored // self._ledger.page_size, len(known.chain.keys))
         if stream.stored > len(known.chain):
             # Tokens were stored that nobody named: what comes after them has no key.
-            del self._known[rid]
+            self._known.pop(rid, None)
         elif full > known.indexed and not stream.gone:
             new = slice(known.indexed, full)
             self.index.add(known.chain.keys[new], stream.pages[new])

@@ -31,6 +31,12 @@ class KvDescriptor:
     pages: int
     path: str | None = None
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers the file holds."""
+        shape = self.shape
+        return shape.layers * 2 * shape.heads * self.pages * self.page_size * shape.width
+
     def fits(self, other: KvDescriptor) -> bool:
         """Whether a page of one can be a page of the other."""
         return replace(self, pages=0, path=None) == replace(other, pages=0, path=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from treadle.engine.resources.kv_publication import KvDescriptor, KvPublication
@@ -29,7 +31,8 @@ class KvRetrieval:
         Refused for good when its pages are of another kind, or in memory that nobody else can read.
 
         Raises:
-            EngineError: the request is not open, or has stored tokens of its own.
+            EngineError: the request is not open, or has stored tokens of its own; or what was published
+                cannot be read: then nothing was taken.
         """
         if self._here.get(rid) == published:
             return READY
@@ -38,12 +41,13 @@ class KvRetrieval:
             raise EngineError(f"request {rid!r} has tokens here already: retrieve into an empty one")
         if published.descriptor.path is None or not published.descriptor.fits(self._own):
             return _IMPOSSIBLE
+        _check(published)
+        source = self._source(published.descriptor, published.descriptor.path)
         stream.gone, rows = published.gone, (Segment(rid, published.length),)
         if not self._ledger.can_take(rows):
             stream.gone = 0
             return NO_ROOM
         fresh = self._ledger.take(rows)
-        source = self._source(published.descriptor, published.descriptor.path)
         self._store.fill(fresh.pages, source.read(published.pages))
         self._ledger.store(rows)
         self._here[rid] = published
@@ -55,11 +59,29 @@ class KvRetrieval:
 
     def _source(self, descriptor: KvDescriptor, path: str) -> KvStore:
         if path not in self._sources:
+            dtype: torch.dtype = getattr(torch, descriptor.dtype)
+            _check_file(path, descriptor.numbers * dtype.itemsize)
             self._sources[path] = KvStore(
-                descriptor.shape,
-                descriptor.pages,
-                descriptor.page_size,
-                getattr(torch, descriptor.dtype),
-                path,
+                descriptor.shape, descriptor.pages, descriptor.page_size, dtype, path
             )
         return self._sources[path]
+
+
+def _check(published: KvPublication) -> None:
+    length, pages, descriptor = published.length, published.pages, published.descriptor
+    expected = -(-length // descriptor.page_size) - published.gone
+    if len(pages) != expected or not all(0 <= page < descriptor.pages for page in pages):
+        raise EngineError(
+            f"{length} tokens, {published.gone} pages of which are gone, stand on {expected} of the pages "
+            f"0 to {descriptor.pages - 1}; published is {list(pages)}"
+        )
+
+
+def _check_file(path: str, expected: int) -> None:
+    """Or else one that is gone would be made anew, full of zeros."""
+    found = Path(path).stat().st_size if Path(path).exists() else None
+    if found is None or found < expected:
+        raise EngineError(
+            f"the published pages stand in {path}, which should have {expected} bytes and "
+            f"{'is not there' if found is None else f'has {found}'}: publish again from a node that runs"
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.prefix_layout import PrefixLayout
 from treadle.engine.resources.step import ResourceStep
+from treadle.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,17 @@ class KvClaim:
         tokens: the most that the request will ever store. A fork adds those that it stores itself, and a
             page more when it begins inside one.
         layout: what its walks will store, where there are several, so that they are looked up as one text.
+
+    Raises:
+        ArgumentError: fewer than no tokens.
     """
 
     tokens: int
     layout: PrefixLayout | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokens < 0:
+            raise ArgumentError(f"a request claims room for 0 or more tokens, got {self.tokens}")
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,12 @@ class KvStep(ResourceStep):
 
     before: tuple[Fork, ...] = ()
     after: tuple[Fork, ...] = ()
+
+    @property
+    def request_ids(self) -> frozenset[str]:
+        """Those of its rows, and those that are forked or forked into."""
+        forks = (*self.before, *self.after)
+        return super().request_ids.union(rid for each in forks for rid in (each.request_id, each.target[0]))
 
 
 def forks_before(step: ResourceStep) -> tuple[Fork, ...]:

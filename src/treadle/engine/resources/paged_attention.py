@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from treadle.engine.resources.kv_plan import KvPlan
-from treadle.engine.resources.resource import ReservesNothing
+from treadle.engine.resources.resource import PlansOnly
 from treadle.engine.resources.step import ResourceStep, StepContext
 from treadle.errors import EngineError
 
@@ -32,7 +32,7 @@ class PagedRows:
     pages: Tensor
 
 
-class PagedAttention(ReservesNothing):
+class PagedAttention(PlansOnly[PagedRows]):
     """Plans from the pages that the KV cache under key `kv` planned."""
 
     def __init__(self, kv: str = "kv") -> None:
@@ -43,7 +43,7 @@ class PagedAttention(ReservesNothing):
         """The KV cache knows the pages."""
         return (self._kv,)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> PagedRows:
+    def plan_step(self, step: ResourceStep, ctx: StepContext) -> PagedRows:
         """The tables of all rows; made once for all layers.
 
         Raises:

@@ -120,7 +120,17 @@ class PageLedger:
                 self.accounts.use(account, -account.streams[label].undo())
 
     def store(self, segments: Sequence[Segment]) -> None:
-        """The segments' tokens are stored: their pages are no longer the step's but the stream's."""
+        """The segments' tokens are stored: their pages are no longer the step's but the stream's.
+
+        Raises:
+            EngineError: a segment took nothing before, or was stored already; then none is stored.
+        """
+        for rid, span, label in segments:
+            if span and self.stream(rid, label).reserved is None:
+                raise EngineError(
+                    f"{span} tokens of request {rid!r} are to be stored in {label!r}, and no pages were "
+                    "taken for them: admit a step before it is committed, and commit it once"
+                )
         for rid, span, label in segments:
             self.stream(rid, label).store(span, self.window)
 

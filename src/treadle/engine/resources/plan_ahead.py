@@ -160,8 +160,7 @@ def _identity(step: SubmoduleStep) -> tuple[object, ...]:
 
 
 def _requests(step: SubmoduleStep) -> set[str]:
-    rows = (segment for part in step.resources.values() for segment in part.rows)
-    return {segment.request_id for segment in rows}.union(step.ctx.padded_request_ids)
+    return set(step.ctx.padded_request_ids).union(*(part.request_ids for part in step.resources.values()))
 
 
 def _check_dependencies(key: str, depends_on: Collection[str], able: Collection[str]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treadle.engine.resources.kv_plan import KvPlan
-from treadle.engine.resources.resource import ReservesNothing
+from treadle.engine.resources.resource import PlansOnly
 from treadle.engine.resources.step import ResourceStep, StepContext
 
 
@@ -26,7 +26,7 @@ class Rotation:
         return torch.cat((left * self.cos - right * self.sin, right * self.cos + left * self.sin), dim=-1)
 
 
-class Positions(ReservesNothing):
+class Positions(PlansOnly[Rotation]):
     """Counts on from what the KV cache holds, so there is one count and not two.
 
     Args:
@@ -52,9 +52,12 @@ class Positions(ReservesNothing):
         """The KV cache knows how many tokens went before."""
         return (self._kv,)
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> Rotation:
+    def plan_step(self, step: ResourceStep, ctx: StepContext) -> Rotation:
         """The rotation of every token of the batch."""
         rows = ctx.result(self._kv, KvPlan).rows
         places = [place for row in rows for place in range(row.start, row.start + row.span)]
-        at = torch.tensor(places, dtype=torch.int64)
-        return Rotation(self._cos[at], self._sin[at])
+        return self.rotation(torch.tensor(places, dtype=torch.int64))
+
+    def rotation(self, places: Tensor) -> Rotation:
+        """The rotation of tokens at these places, int (tokens,)."""
+        return Rotation(self._cos[places], self._sin[places])

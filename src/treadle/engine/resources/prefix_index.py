@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -109,6 +109,12 @@ class PrefixIndex:
         with self.lock:
             idle = (key for key, page in self._pages.items() if self._pool.is_idle(page))
             for key in list(islice(idle, count)):
+                self._pool.leave(self._pages.pop(key))
+
+    def forget(self, pages: Collection[int]) -> None:
+        """Let go of these pages, as far as they are here: nobody can match them any more."""
+        with self.lock:
+            for key in [key for key, page in self._pages.items() if page in pages]:
                 self._pool.leave(self._pages.pop(key))
 
     def _use(self, keys: Sequence[bytes]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from treadle.engine.resources.step import READY, AdmitOutcome, ResourceStep, StepContext
+
+P = TypeVar("P")
 
 
 class Resource(Protocol):
@@ -70,3 +72,29 @@ class ReservesNothing:
 
     def check_integrity(self) -> None:
         """Has no sums."""
+
+
+class PlansOnly(ReservesNothing, Generic[P]):
+    """A resource that only plans, also ahead of time. A subclass writes `plan_step`, into fresh memory."""
+
+    _ahead: P | None = None
+
+    def plan_step(self, step: ResourceStep, ctx: StepContext) -> P:
+        """What `plan` returns."""
+        raise NotImplementedError
+
+    def plan(self, step: ResourceStep, ctx: StepContext) -> P:
+        """See `Resource`; kept until it is promoted when it is made ahead."""
+        plan = self.plan_step(step, ctx)
+        if ctx.is_preplan:
+            self._ahead = plan
+        return plan
+
+    def promote(self, step: ResourceStep, ctx: StepContext) -> P:
+        """See `PlansAhead`."""
+        plan, self._ahead = self._ahead, None
+        return self.plan_step(step, ctx) if plan is None else plan
+
+    def clear_preplan(self) -> None:
+        """See `PlansAhead`."""
+        self._ahead = None

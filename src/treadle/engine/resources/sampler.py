@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from treadle.engine.resources.resource import ReservesNothing
+from treadle.engine.resources.resource import PlansOnly
 from treadle.engine.resources.sampling import Pick, Sampling, reported
 from treadle.engine.resources.step import ResourceStep, StepContext
 from treadle.errors import EngineError
@@ -21,47 +21,40 @@ class Voice:
 
     Attributes:
         wish: how its tokens are picked.
-        picked: how many steps that picked a token committed.
+        picked: how many steps that pick a token committed.
         seen: tokens that a repetition penalty weighs down; empty when there is none.
-        token: what the running step picked.
     """
 
     wish: Sampling
     picked: int
     seen: set[int] = field(default_factory=set)
-    token: int | None = None
-
-    def keep(self) -> None:
-        """The step's token is the request's."""
-        if self.token is not None:
-            self.picked += 1
-            if self.wish.repetition_penalty != 1:
-                self.seen.add(self.token)
-        self.token = None
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """For each row of the step, whose it is."""
+    """For each row of the step, whose it is, and how many tokens were picked for it before."""
 
     voices: tuple[Voice, ...]
+    picked: tuple[int, ...]
 
     def sample(self, scores: Tensor) -> tuple[Pick | None, ...]:
-        """The next token of each row of `scores`, float (rows, vocabulary).
+        """The next token of each row of `scores`, float (rows, vocabulary); once, for a committed step.
 
         Rows do not see each other. None stands for a row whose scores are not numbers, or hold an
         infinite one; a score of minus infinity is a token that cannot be.
         """
         picks = []
-        for row, (voice, token) in enumerate(zip(self.voices, _likeliest(scores), strict=True)):
+        rows = zip(self.voices, self.picked, _likeliest(scores), strict=True)
+        for row, (voice, picked, token) in enumerate(rows):
             if token is not None and not voice.wish.likeliest:
-                token = voice.wish.pick(scores[row].float(), voice.seen, voice.picked)
-            voice.token = token
+                token = voice.wish.pick(scores[row].float(), voice.seen, picked)
+            if token is not None and voice.wish.repetition_penalty != 1:
+                voice.seen.add(token)
             picks.append(None if token is None else reported(token, scores[row], voice.wish.logprobs))
         return tuple(picks)
 
 
-class Sampler(ReservesNothing):
+class Sampler(PlansOnly[SamplePlan]):
     """Keeps how each request wants its tokens picked, and how many were."""
 
     def __init__(self) -> None:
@@ -80,24 +73,19 @@ class Sampler(ReservesNothing):
             wish, wish.picked, set(wish.past) if wish.repetition_penalty != 1 else set()
         )
 
-    def plan(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:
+    def plan_step(self, step: ResourceStep, ctx: StepContext) -> SamplePlan:
         """The voices of the rows that the step names, in their order.
 
         Raises:
             EngineError: a row's request is not open.
         """
-        return SamplePlan(tuple(self._voice(segment.request_id) for segment in step.rows))
-
-    def rollback(self, step: ResourceStep, ctx: StepContext) -> None:
-        """A step that will not run picked nothing: its draws are drawn again."""
-        for segment in step.rows:
-            if segment.request_id in self._voices:
-                self._voices[segment.request_id].token = None
+        voices = tuple(self._voice(segment.request_id) for segment in step.rows)
+        return SamplePlan(voices, tuple(voice.picked for voice in voices))
 
     def commit(self, step: ResourceStep, ctx: StepContext) -> None:
-        """What was picked counts: the next draw is another one, and the token was seen."""
+        """The draws of the step are used: the next ones are others."""
         for segment in step.rows:
-            self._voice(segment.request_id).keep()
+            self._voice(segment.request_id).picked += 1
 
     def remove(self, rid: str) -> None:
         """Forget how the request picks."""

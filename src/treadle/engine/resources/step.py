@@ -34,6 +34,11 @@ class ResourceStep:
     segments: tuple[Segment, ...] | None = None
 
     @property
+    def request_ids(self) -> frozenset[str]:
+        """All requests that it reads or changes."""
+        return frozenset(segment.request_id for segment in self.rows)
+
+    @property
     def rows(self) -> tuple[Segment, ...]:
         """The segments.
 
@@ -106,7 +111,11 @@ class StepContext:
 
 @dataclass
 class SubmoduleStep:
-    """One forward pass of one node: resource key -> its step, the batch's segments, the context."""
+    """One forward pass of one node: resource key -> its step, the batch's segments, the context.
+
+    Raises:
+        EngineError: two segments for one stream, or a span below 0.
+    """
 
     resources: Mapping[str, ResourceStep]
     segments: tuple[Segment, ...]
@@ -117,6 +126,10 @@ class SubmoduleStep:
             key: replace(step, segments=self.segments) if step.segments is None else step
             for key, step in self.resources.items()
         }
+        _check(self.segments)
+        for step in self.resources.values():
+            if step.rows is not self.segments:
+                _check(step.rows)
 
 
 class Refusal(Enum):
@@ -185,3 +198,11 @@ class NodeResourceSpec:
     kind: str
     depends_on: tuple[str, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def _check(segments: tuple[Segment, ...]) -> None:
+    """Once for all resources: what one of them would count wrong, another would not notice."""
+    if len({(rid, label) for rid, _, label in segments}) < len(segments):
+        raise EngineError(f"a step has one segment for a stream at most, got {list(segments)}")
+    if any(span < 0 for _, span, _ in segments):
+        raise EngineError(f"a segment adds a span of 0 or more tokens, got {list(segments)}")

@@ -1,14 +1,13 @@
-"""What is checked: resources under a runner, with gates that refuse and fail when they are told."""
+"""What is checked: resources under a runner, with gates behind them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from treadle.engine.resources import (
-    AdmitOutcome,
     FullAdmitOutcome,
     Resource,
     ResourceStep,
@@ -17,16 +16,23 @@ from treadle.engine.resources import (
     StepRunner,
     SubmoduleStep,
 )
-from treadle.engine.resources.protocols import Accounting, Holdings, PlansAhead
-from treadle.engine.resources.resource import ReservesNothing
-from treadle.engine.resources.step import NO_ROOM, READY
+from treadle.engine.resources.pages import Fork
+from treadle.engine.resources.protocols import Accounting, Capturing, Holdings, PlansAhead
 from treadle.errors import EngineError
+from treadle.testing.resources.gates import Gate, GateAhead
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
 
+T = TypeVar("T")
+
+Parts = Mapping[str, ResourceStep]
+"""What each resource has to do in a step."""
+
 GATE, GATE_AHEAD = "~gate", "~gate ahead"
-NODE, WALK = "node", "walk"
+NODE, WALK, MAIN = "node", "walk", "main"
+SLOTS, MOST_ROWS = 2, 8
+"""Of the static buffers."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +43,41 @@ class Subject:
     requests: st.SearchStrategy[Mapping[str, object]]
     spans: st.SearchStrategy[int]
     limit: int
-    parts: Callable[[Sequence[Segment]], Mapping[str, ResourceStep]] | None
+    parts: Callable[[Sequence[Segment]], Parts] | None
+    forks: Callable[[Parts, Sequence[Fork], Sequence[Fork]], Parts] | None
+    walks: Callable[[Mapping[str, object], int], tuple[str, Sequence[int]] | None] | None
+    captured: bool
     compute: Callable[[Mapping[str, Resource], SubmoduleStep], None] | None
     shown: Mapping[str, Callable[[object], object]]
+    seen: Mapping[str, Callable[[Resource, str, str], object]]
+
+
+@dataclass
+class Drawn(SubmoduleStep):
+    """A step, with what the check must know of it.
+
+    Attributes:
+        before: the forks that it makes when it is admitted.
+        after: those that it makes when it commits.
+    """
+
+    before: tuple[Fork, ...] = ()
+    after: tuple[Fork, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Segment, ...]:
+        """Its segments without the padding."""
+        return tuple(row for row in self.segments if row.request_id not in self.ctx.padding_ids)
+
+    @property
+    def request_ids(self) -> list[str]:
+        """The requests that it reads or changes, sorted."""
+        forked = (rid for each in (*self.before, *self.after) for rid in (each.request_id, each.target[0]))
+        return sorted({row.request_id for row in self.rows}.union(forked))
+
+    def again(self) -> Drawn:
+        """Another step that is declared alike."""
+        return replace(self, ctx=replace(self.ctx, plan_results={}, is_preplan=False))
 
 
 def expect(kept: bool, broken: str) -> None:
@@ -48,60 +86,12 @@ def expect(kept: bool, broken: str) -> None:
         raise EngineError(broken)
 
 
-class Gate(ReservesNothing):
-    """A resource behind others: when it refuses or fails, all of them must give back.
+class Bench:
+    """New resources under a runner, and what can be seen of them.
 
     Attributes:
-        refuses: the next `admit` refuses.
-        fails: the verb that raises `error` next.
+        slot: the buffers that the last captured step was planned into.
     """
-
-    def __init__(self, depends_on: Collection[str]) -> None:
-        self._depends_on = tuple(depends_on)
-        self.refuses = False
-        self.fails = ""
-        self.error = EngineError("the gate failed, as it was told")
-
-    @property
-    def depends_on(self) -> Collection[str]:
-        """Those before it."""
-        return self._depends_on
-
-    def ingest(self, rid: str, overrides: object | None) -> None:
-        """See `Resource`."""
-        self._fail_in("ingest")
-
-    def admit(self, step: ResourceStep, ctx: StepContext) -> AdmitOutcome:
-        """See `Resource`."""
-        self._fail_in("admit")
-        refuses, self.refuses = self.refuses, False
-        return NO_ROOM if refuses else READY
-
-    def plan(self, step: ResourceStep, ctx: StepContext) -> object:
-        """See `Resource`."""
-        self._fail_in("plan")
-        return None
-
-    def _fail_in(self, verb: str) -> None:
-        if self.fails == verb:
-            self.fails = ""
-            raise self.error
-
-
-class GateAhead(Gate):
-    """One that plans ahead."""
-
-    def promote(self, step: ResourceStep, ctx: StepContext) -> object:
-        """See `PlansAhead`."""
-        self._fail_in("promote")
-        return None
-
-    def clear_preplan(self) -> None:
-        """See `PlansAhead`."""
-
-
-class Bench:
-    """New resources under a runner, and what can be seen of them."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -110,7 +100,8 @@ class Bench:
         self.gate_ahead = GateAhead([k for k, each in self.resources.items() if isinstance(each, PlansAhead)])
         everything = {**self.resources, GATE: self.gate, GATE_AHEAD: self.gate_ahead}
         self.runner = StepRunner(everything, {NODE: tuple(everything)})
-        self._accounting = {k: each for k, each in self.resources.items() if isinstance(each, Accounting)}
+        self.slot = 0
+        self._accounting = self.having(Accounting)  # type: ignore[type-abstract]
         self._units = {key: _units(held) for key, held in self.holdings().items()}
 
     @property
@@ -118,23 +109,53 @@ class Bench:
         """Whether a resource does."""
         return bool(self.gate_ahead.depends_on)
 
+    def having(self, ability: type[T]) -> dict[str, T]:
+        """The resources that have an ability, by key."""
+        return {key: each for key, each in self.resources.items() if isinstance(each, ability)}
+
     def open_padding(self, rids: Sequence[str]) -> None:
-        """Open padding rows; those that are open stay as they are."""
+        """Open padding rows, and their buffers; those that are open stay as they are."""
         for rid in rids:
             self.runner.ingest_capture_row(rid)
+        if self.subject.captured and self.having(Capturing):  # type: ignore[type-abstract]
+            self.runner.build_accelerator_graph_buffers(SLOTS, MOST_ROWS, self.subject.limit, NODE)
+            self.runner.build_accelerator_graph_buffers(1, 1, 1, NODE)
 
-    def step(self, rows: Sequence[Segment], padding: Sequence[str] = ()) -> SubmoduleStep:
+    def step(
+        self,
+        rows: Sequence[Segment],
+        padding: Sequence[str] = (),
+        *,
+        before: Sequence[Fork] = (),
+        after: Sequence[Fork] = (),
+        slot: int | None = None,
+    ) -> Drawn:
         """A step of rows, and of padding rows behind them."""
         segments = (*rows, *(Segment(rid, 0) for rid in padding))
-        parts = self.subject.parts
-        own = {key: ResourceStep() for key in self.resources} if parts is None else parts(segments)
+        own: Parts = {key: ResourceStep() for key in self.resources}
+        if self.subject.parts is not None:
+            own = self.subject.parts(segments)
+        if self.subject.forks is not None:
+            own = self.subject.forks(own, before, after)
         real = tuple(dict.fromkeys(row.request_id for row in rows))
-        ctx = StepContext(request_ids=real, padded_request_ids=(*real, *padding), graph_walk=WALK)
-        return SubmoduleStep({**own, GATE: ResourceStep(), GATE_AHEAD: ResourceStep()}, segments, ctx)
+        ctx = StepContext(request_ids=real, padded_request_ids=(*real, *padding), graph_walk=WALK, slot=slot)
+        parts = {**own, GATE: ResourceStep(), GATE_AHEAD: ResourceStep()}
+        return Drawn(parts, segments, ctx, tuple(before), tuple(after))
+
+    def plan(self, step: SubmoduleStep) -> dict[str, object]:
+        """Plan an admitted step; returns what is shown of its plans."""
+        self.slot = self.slot if step.ctx.slot is None else step.ctx.slot
+        self.runner.plan(step)
+        return self.shown(step)
+
+    def shown(self, step: SubmoduleStep) -> dict[str, object]:
+        """What is to be compared of the plans of a step, as they are now."""
+        plans = step.ctx.plan_results
+        return {key: show(plans[key]) for key, show in self.subject.shown.items() if key in plans}
 
     def finish(self, step: SubmoduleStep) -> dict[str, object]:
         """Plan, compute and commit an admitted step; returns what is shown of its plans."""
-        shown = self.shown(self.runner.plan(step))
+        shown = self.plan(step)
         if self.subject.compute is not None:
             self.subject.compute(self.resources, step)
         self.runner.commit(step)
@@ -149,9 +170,9 @@ class Bench:
             self.runner.rollback_admit(step)
         return outcome, {}
 
-    def shown(self, plans: Mapping[str, object]) -> dict[str, object]:
-        """What is to be compared of the plans."""
-        return {key: show(plans[key]) for key, show in self.subject.shown.items() if key in plans}
+    def seen(self, rid: str, label: str = MAIN) -> dict[str, object]:
+        """Key -> what that resource has stored in a stream, of those that let it be seen."""
+        return {key: see(self.resources[key], rid, label) for key, see in self.subject.seen.items()}
 
     def holdings(self) -> dict[str, Holdings]:
         """Of the resources that show theirs; requests without anything left out."""

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from treadle.engine.resources import Segment, SubmoduleStep
+from treadle.engine.resources import Segment
 from treadle.errors import EngineError
-from treadle.testing.resources.bench import Bench, expect
-from treadle.testing.resources.machine import PADDING, RIDS, Machine, unless_told
+from treadle.testing.resources.bench import Bench, Drawn, expect
+from treadle.testing.resources.gates import unless_told
+from treadle.testing.resources.machine import RIDS, Machine
+
+BROKEN_OFF = ["refused", "failing", "rolled back", "failing to roll back", "failing to plan"]
 
 
 class Life(Machine):
@@ -19,56 +22,54 @@ class Life(Machine):
     @initialize(data=st.data())
     def open_some(self, data: st.DataObject) -> None:
         """Life begins with two requests: with none there is little that can go wrong."""
-        self.open("a", data)
-        self.open("b", data)
+        self._go_on(data)
 
-    @rule(rid=RIDS, data=st.data())
-    def open(self, rid: str, data: st.DataObject) -> None:
-        """A request comes; one that is there already changes nothing."""
+    @rule(rid=RIDS, data=st.data(), fails=st.booleans())
+    def open(self, rid: str, data: st.DataObject, fails: bool = False) -> None:
+        """A request comes; one that is there already changes nothing.
+
+        Where the last resource cannot open it, or any refuses the override, it is open nowhere.
+        """
         overrides, before = data.draw(self.subject.requests), self.main.holdings()
+        self.main.gate.fails = "ingest" if fails else ""
         try:
             self.main.runner.ingest_request(rid, overrides)
         except EngineError:
             self.unchanged(before, f"opening {rid!r}, which failed,")
             return
+        finally:
+            self.main.gate.fails = ""
         if rid in self.stored:
             self.unchanged(before, f"opening {rid!r}, which was open,")
             return
-        self.stored[rid] = 0
+        self.stored.open(rid)
+        self.overrides[rid] = overrides
         self.likewise(lambda twin: twin.runner.ingest_request(rid, overrides))
 
-    @rule(rid=RIDS, data=st.data())
-    def fail_to_open(self, rid: str, data: st.DataObject) -> None:
-        """The last resource cannot open it, so it is open nowhere."""
-        overrides, before = data.draw(self.subject.requests), self.main.holdings()
-        if rid in self.stored:
-            return
-        self.main.gate.fails = "ingest"
-        try:
-            self.main.runner.ingest_request(rid, overrides)
-        except EngineError:
-            self.main.gate.fails = ""
-        self.unchanged(before, f"opening {rid!r}, which failed on a later resource,")
-
-    @rule(rid=RIDS)
-    def remove(self, rid: str) -> None:
-        """A request goes, whether or not it was there; the second time changes nothing."""
-        self.main.runner.remove_request(rid)
+    @precondition(lambda self: self.stored)
+    @rule(rid=RIDS, data=st.data(), failing=st.booleans())
+    def remove(self, rid: str, data: st.DataObject, failing: bool = False) -> None:
+        """A request goes, whether or not it was there, and whatever fails; again, it changes nothing."""
+        gate, runner = self.main.gate, self.main.runner
+        gate.fails = "remove" if failing else ""
+        unless_told(gate, lambda: runner.remove_request(rid))
         after = self.main.holdings()
-        self.main.runner.remove_request(rid)
+        runner.remove_request(rid)
         self.unchanged(after, f"removing {rid!r} again")
         self.forget(rid)
+        self._go_on(data)
 
     @precondition(lambda self: self.stored)
-    @rule(data=st.data())
-    def empty(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), backwards=st.booleans())
+    def empty(self, data: st.DataObject, backwards: bool) -> None:
         """All go: what is emptied has as much room as what is new. Then life begins anew."""
-        for rid in sorted(self.stored):
+        for rid in sorted(self.stored, reverse=backwards):
             self.main.runner.remove_request(rid)
         overrides = data.draw(self.subject.requests)
         room, expected = _room(self.main, overrides), _room(Bench(self.subject), overrides)
         expect(room == expected, f"emptied, there is room for steps of {room} tokens; new, of {expected}")
         self.begin()
+        self._go_on(data)
 
     @precondition(lambda self: self.able())
     @rule(data=st.data())
@@ -80,14 +81,13 @@ class Life(Machine):
         admitted = self.main.holdings()
         self.main.runner.admit(step)
         self.unchanged(admitted, "admitting the same step again")
-        once = self.main.shown(self.main.runner.plan(step))
-        again = self.main.shown(self.main.runner.plan(step))
+        once, again = (self.main.plan(step) for _ in range(2))
         expect(once == again, f"planned twice, a step gives {once}, then {again}")
         self.unchanged(admitted, "planning")
         self.commit(step)
 
     @precondition(lambda self: self.able())
-    @rule(data=st.data(), how=st.sampled_from(["refused", "failing", "rolled back", "failing to plan"]))
+    @rule(data=st.data(), how=st.sampled_from(BROKEN_OFF))
     def break_off(self, data: st.DataObject, how: str) -> None:
         """A step that does not run leaves nothing behind."""
         step, before = self.draw_step(data), self.main.holdings()
@@ -99,23 +99,29 @@ class Life(Machine):
         if outcome is not None and outcome.ok:
             if how == "failing to plan" and outcome.ready:
                 gate.fails = "plan"
-                unless_told(gate, lambda: runner.plan(step))
-            runner.rollback_admit(step)
+                unless_told(gate, lambda: self.main.plan(step))
+            gate.fails = "rollback" if how == "failing to roll back" else ""
+            unless_told(gate, lambda: runner.rollback_admit(step))
             runner.rollback_admit(step)
         self.unchanged(before, f"a step that was {how}")
 
     @precondition(lambda self: self.able())
-    @rule(data=st.data())
-    def lose_a_row(self, data: st.DataObject) -> None:
-        """A request goes while its step is admitted, and then the step is rolled back."""
+    @rule(data=st.data(), how=st.sampled_from(["a row goes", "half is committed"]))
+    def lose_rows(self, data: st.DataObject, how: str) -> None:
+        """A request goes while its step is admitted, or all of them, for a later resource cannot commit."""
         step = self.draw_step(data)
         if step is None or not self.admit(step):
             return
-        rid = data.draw(st.sampled_from(sorted({row.request_id for row in step.segments})))
-        self.main.runner.remove_request(rid)
-        self.main.runner.rollback_admit(step)
-        self.forget(rid)
-        self.twin = None  # it gave back in another order
+        if how == "half is committed":
+            self.main.gate.fails = "commit"
+            unless_told(self.main.gate, lambda: self.main.finish(step))
+            self.main.runner.rollback_admit(step)
+            self._lose(data, step.request_ids)
+        else:
+            rid = data.draw(st.sampled_from(step.request_ids))
+            self.main.runner.remove_request(rid)
+            self.main.runner.rollback_admit(step)
+            self._lose(data, [rid])
 
     @precondition(lambda self: len(self.able()) > 1)
     @rule(data=st.data(), ends=st.permutations(["runs", "goes"]))
@@ -125,8 +131,8 @@ class Life(Machine):
         if first is None or not self.admit(first):
             return
         self.twin = None  # what ends first gives back first
-        second = self.draw_step(data, without=[row.request_id for row in first.segments])
-        live = {"runs": first}
+        second = self.draw_step(data, without=first.request_ids)
+        live: dict[str, Drawn] = {"runs": first}
         if second is not None and self.admit(second):
             live["goes"] = second
         for end in [each for each in ends if each in live]:
@@ -135,23 +141,18 @@ class Life(Machine):
             else:
                 self.main.runner.rollback_admit(live[end])
 
-    @rule(data=st.data())
-    def pad(self, data: st.DataObject) -> None:
-        """Padding rows take nothing that a request could have, neither when opened nor in a step."""
-        free = self.main.free()
-        self.main.open_padding(PADDING)
-        taken = {key: (free[key], now) for key, now in self.main.free().items() if now != free[key]}
-        expect(not taken, f"opening padding rows took of what was free, key -> before, after: {taken}")
-        self.likewise(lambda twin: twin.open_padding(PADDING))
-        if (rows := self.draw_rows(data)) and self.admit(self.main.step(rows)):
-            self.main.runner.rollback_admit(self.main.step(rows))
-            self._run_padded(self.main.step(rows, PADDING))
+    def _lose(self, data: st.DataObject, rids: Sequence[str]) -> None:
+        """These are gone, and gave back in an order of their own."""
+        self.twin = None
+        for rid in rids:
+            self.main.runner.remove_request(rid)
+            self.forget(rid)
+        self._go_on(data)
 
-    def _run_padded(self, step: SubmoduleStep) -> None:
-        """The same rows were admitted without padding, so padding is no reason to refuse them."""
-        outcome = self.main.runner.admit(step)
-        expect(outcome.ready, f"a step that could run gave {outcome} with padding rows behind it")
-        self.commit(step, PADDING)
+    def _go_on(self, data: st.DataObject) -> None:
+        """When all are gone two come."""
+        for rid in "ab" if not self.stored else "":
+            self.open(rid, data)
 
 
 def _room(bench: Bench, overrides: Mapping[str, object]) -> list[int]:
