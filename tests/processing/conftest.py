@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.processing.generating import Asking
 from treadle.processing import RunContext, RunOutcome, run_from_manifest
 from treadle.storage import Dataset, read_table
 from treadle.telemetry import RecordingSink
@@ -65,6 +66,19 @@ class Workshop:
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model of random weights."""
+    from tests.engine.folders import write_language_model  # here: it loads torch, and few tests need that
+
+    return write_language_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def asking(tmp_path: Path, tiny_model: Path) -> Asking:
+    return Asking(tmp_path, tiny_model)
 
 
 @pytest.fixture

@@ -48,6 +48,16 @@ def test_units_that_are_done_are_told_by_phase(tmp_path: Path) -> None:
     assert found.units["main"] == identities_of(UNITS[0])
 
 
+def test_single_rows_that_are_kept_are_counted(tmp_path: Path) -> None:
+    """Of work of which rows are worth keeping, no unit may be done yet."""
+    with session_of(tmp_path) as session:
+        rows = session.kept_rows()
+        assert rows is not None
+        for key in ("one", "other", "one"):
+            rows.add(key, 1)
+    assert kept(tmp_path) == Kept(True, {}, rows=2)
+
+
 def test_units_of_another_recipe_are_told_apart(tmp_path: Path) -> None:
     do(tmp_path, UNITS)
     found = kept(tmp_path, "another")

@@ -22,6 +22,8 @@ Columns = tuple[Text, ...]
 Count = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0)]
+Chance = Annotated[float, Field(gt=0, le=1)]
+NotNegative = Annotated[int, Field(ge=0)]
 Interval = Annotated[float, Field(gt=0, le=86_400)]
 ColumnType = Literal["bool", "int64", "float64", "string"]
 
@@ -152,17 +154,33 @@ class ClusterSection(StrictSection):
 
 
 class GenerateSection(StrictSection):
-    """Prompts made of rows, answered by a language model."""
+    """Prompts made of rows, answered by a language model.
+
+    `cache_tokens` None is room for the model's context, or for 512 tokens a row of `batch` when that is more.
+    """
 
     model: Text
     prompt: Text
     system: str | None = None
     chat: bool = True
     id_column: Text = "id"
+    keep: Columns = ()
     max_new_tokens: Count = 16
     stop: tuple[Text, ...] = ()
-    batch: Count = 16
+    stop_tokens: tuple[NotNegative, ...] = ()
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    top_k: NotNegative = 0
+    top_p: Chance = 1.0
+    repetition_penalty: Positive = 1.0
+    precision: Literal["float32", "bfloat16", "int8"] = "float32"
+    kernels: Literal["auto", "torch", "native"] = "auto"
     threads: Count | None = None
+    batch: Count = 16
+    token_budget: Count = 512
+    cache_tokens: Count | None = None
+    prefix_cache: bool = True
+    preemption: Literal["never", "recompute", "offload"] = "never"
+    host_tokens: NotNegative = 0
 
 
 class ParallelismSection(StrictSection):

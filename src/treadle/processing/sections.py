@@ -20,6 +20,9 @@ TERMS = Grouping(
 )
 """What run type `mapping` makes of the registries."""
 
+ANSWER_COLUMNS = ("answer", "prompt_tokens", "new_tokens", "finish_reason", "seconds")
+"""What run type `generate` writes beside columns of the row."""
+
 
 def main_input(manifest: Manifest, options: TransformOptions) -> str:
     """The one input that is no side input of the transform. Raises ManifestError: none, or several."""

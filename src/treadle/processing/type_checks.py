@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from treadle.engine.catalog import check_ready
-from treadle.errors import ManifestError
+from treadle.errors import ManifestError, Problem
 from treadle.extras import check_extra
 from treadle.manifest import Manifest
 from treadle.manifest.model import GenerateSection
@@ -11,6 +13,7 @@ from treadle.processing.checks import check_datasets, check_in_process, check_in
 from treadle.processing.prompts import read_template
 from treadle.processing.row_transforms import bind_steps, read_transforms
 from treadle.processing.sections import (
+    ANSWER_COLUMNS,
     TERMS,
     dedup_section,
     main_input,
@@ -83,14 +86,28 @@ def check_generate(manifest: Manifest) -> None:
     section = required_section(manifest, "generate", manifest.generate)
     check_in_process(manifest)
     check_datasets(manifest, inputs={"rows"}, outputs={"answers"})
-    _check_system(manifest, section)
-    read_template(manifest, "generate.prompt", section.prompt)
+    template = read_template(manifest, "generate.prompt", section.prompt)
+    if problems := list(_generate_problems(manifest, section)):
+        raise ManifestError(problems)
+    check_input_columns(manifest, "rows", [section.id_column, *template.columns, *section.keep])
     check_ready(section.model)
 
 
-def _check_system(manifest: Manifest, section: GenerateSection) -> None:
+def _generate_problems(manifest: Manifest, section: GenerateSection) -> Iterator[Problem]:
+    """What the keys of the section say against each other."""
     if section.system is not None and not section.chat:
-        problem = manifest.problem(
+        yield manifest.problem(
             "generate.system", "nothing, since generate.chat is false", repr(section.system)
         )
-        raise ManifestError([problem])
+    if section.token_budget < section.batch:
+        expected = f"at least generate.batch, which is {section.batch}"
+        yield manifest.problem("generate.token_budget", expected, str(section.token_budget))
+    if (section.preemption == "offload") != (section.host_tokens > 0):
+        expected = "a number above 0 with generate.preemption offload, and 0 without it"
+        yield manifest.problem("generate.host_tokens", expected, str(section.host_tokens))
+    for index, name in enumerate(section.keep):
+        if name in ("id", *ANSWER_COLUMNS, *section.keep[:index]):
+            expected = (
+                f"each column once, and none called id, {', '.join(ANSWER_COLUMNS)}: the output has them"
+            )
+            yield manifest.problem(f"generate.keep[{index}]", expected, repr(name))

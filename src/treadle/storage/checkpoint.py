@@ -1,7 +1,8 @@
 """Finished units of a run, kept until the run commits: a run that was killed goes on where it was.
 
 A folder with a head, which says for which recipe the units were done, and a small file for each unit, written
-by whoever did it. One run at a time has it: the lock is the kernel's, so a killed run does not hold it.
+by whoever did it; where a single row takes long, also a journal of rows. One run at a time has it: the lock
+is the kernel's, so a killed run does not hold it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from treadle.storage.atomic import is_remote, local_path, remove, sync_folder, w
 from treadle.storage.dataset import OutputSpec, WorkUnit
 from treadle.storage.file_lock import FileLock
 from treadle.storage.output_manifest import OutputManifest
+from treadle.storage.row_journal import RowJournal
 from treadle.storage.unit_record import StagedFile, UnitRecord
 from treadle.storage.unit_writer import record_path
 
@@ -28,7 +30,8 @@ _HEAD = "head.json"
 _RECORDS = "units"
 _ENDED = ".ended-"
 _LOCK = "lock"
-_JOURNAL = "commit.json"
+_COMMIT = "commit.json"
+_ROWS = "rows.journal"
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class OpenCheckpoint:
 
     @property
     def keeps_nothing(self) -> bool:
-        """Whether it was made by this session, and no unit is in it."""
-        return self._fresh and not any(self.records.glob("*.json"))
+        """Whether it was made by this session, and no unit and no row is in it."""
+        return self._fresh and not any(self.records.glob("*.json")) and not _size(rows_path(self.folder))
 
     def start(self) -> None:
         """Forget units of another recipe; the caller has removed their files."""
@@ -84,7 +87,7 @@ class OpenCheckpoint:
             remove(self.folder / _HEAD)  # first: what is half cleared counts for no recipe
             for each in self.records.iterdir():  # the folder stays: others look into it meanwhile
                 remove(each)
-            remove(self.folder / _JOURNAL)
+            remove(self.folder / _COMMIT)
             write_atomically(self.folder / _HEAD, json.dumps(self._recipe).encode())
 
     def known_files(self) -> frozenset[str]:
@@ -103,16 +106,20 @@ class OpenCheckpoint:
         remove(path)  # a damaged record is as good as none: the unit is done again
         return None
 
+    def open_rows(self) -> RowJournal:
+        """The journal of single rows, which the caller closes. Raises RunError when it cannot be written."""
+        return RowJournal(rows_path(self.folder))
+
     def plan_commit(self, manifests: Mapping[str, OutputManifest]) -> None:
         """Note, before anything appears, what is going to: a commit that is cut goes on from it."""
         content = {name: hashlib.sha256(each.to_json()).hexdigest() for name, each in manifests.items()}
         with write_failure(self.folder):
-            write_atomically(self.folder / _JOURNAL, json.dumps(content).encode())
+            write_atomically(self.folder / _COMMIT, json.dumps(content).encode())
 
     def planned(self, name: str, content: bytes) -> bool:
         """Whether a commit was going to put a manifest of that content in place."""
         try:
-            planned = json.loads((self.folder / _JOURNAL).read_bytes())
+            planned = json.loads((self.folder / _COMMIT).read_bytes())
             return bool(planned[name] == hashlib.sha256(content).hexdigest())
         except (OSError, ValueError, KeyError, TypeError):
             return False
@@ -150,6 +157,11 @@ def records_in(folder: Path) -> tuple[UnitRecord | None, ...]:
     return ()
 
 
+def rows_path(folder: Path) -> Path:
+    """The journal of single rows in the folder of a checkpoint."""
+    return folder / _ROWS
+
+
 def is_of_recipe(folder: Path, recipe: Mapping[str, str]) -> bool:
     """Whether the units in the folder of a checkpoint were done for that recipe."""
     try:
@@ -170,6 +182,10 @@ def _read_record(path: Path) -> UnitRecord | None:
         return UnitRecord.from_json(path.read_bytes())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _whole(file: StagedFile) -> bool:

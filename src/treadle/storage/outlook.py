@@ -12,11 +12,12 @@ from pathlib import Path
 
 from treadle.errors import ArtifactError
 from treadle.storage.atomic import is_remote, local_path
-from treadle.storage.checkpoint import Checkpoint, is_of_recipe, recipe_of, records_in
+from treadle.storage.checkpoint import Checkpoint, is_of_recipe, recipe_of, records_in, rows_path
 from treadle.storage.conditional import ConditionalObject
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import MANIFEST_NAME, OutputManifest, parse_output_manifest
+from treadle.storage.row_journal import rows_in
 from treadle.storage.unit_record import StagedFile, UnitRecord
 
 
@@ -32,12 +33,14 @@ class Kept:
     """What is in a checkpoint: the identities of its units, by phase, and whether they are of the recipe.
 
     `conditional` are the phases whose units count only if something else than the content of the units, such
-    as a side input, is as it was; of these the most are given that can count together.
+    as a side input, is as it was; of these the most are given that can count together. `rows` is how many
+    single rows are in its journal.
     """
 
     same_recipe: bool
     units: Mapping[str, frozenset[str]]
     conditional: frozenset[str] = frozenset()
+    rows: int = 0
 
 
 def present_at(spec: OutputSpec) -> Present | None:
@@ -61,8 +64,8 @@ def kept_in(
 ) -> Kept | None:
     """What a checkpoint keeps of units of these identities; None when it keeps nothing."""
     folder = local_path(checkpoint.path)
-    records = records_in(folder)
-    if not records:
+    records, rows = records_in(folder), rows_in(rows_path(folder))
+    if not records and not rows:
         return None
     done = [each for each in records if each is not None and _counts(each, identities)]
     together: dict[tuple[str, str], set[str]] = {}
@@ -72,7 +75,7 @@ def kept_in(
     for (phase, _), found in together.items():
         units[phase] = max(units.get(phase, frozenset()), frozenset(found), key=len)
     conditional = frozenset(each.phase for each in done if each.depends)
-    return Kept(is_of_recipe(folder, recipe_of(checkpoint, specs)), units, conditional)
+    return Kept(is_of_recipe(folder, recipe_of(checkpoint, specs)), units, conditional, rows)
 
 
 def _counts(record: UnitRecord, identities: Collection[str]) -> bool:

@@ -23,6 +23,7 @@ from treadle.storage.checkpoint import Checkpoint, OpenCheckpoint
 from treadle.storage.dataset import BadRow, OutputSpec, Rows, WorkUnit
 from treadle.storage.formats.backends import write_backend_for
 from treadle.storage.output_manifest import OutputManifest
+from treadle.storage.row_journal import RowJournal
 from treadle.storage.session_places import SessionPlaces
 from treadle.storage.target import LoadTarget, Target
 from treadle.storage.unit_record import UnitRecord
@@ -63,6 +64,7 @@ class Session:
         self._open: dict[str, UnitWriter] = {}
         self._units: dict[str, list[WorkUnit]] = {}
         self._rejects: UnitWriter | None = None
+        self._rows: RowJournal | None = None
         self._kept: OpenCheckpoint | None = None
         self._places = SessionPlaces({}, {}, None, None)  # none yet, should the checkpoint be refused
         with Unwind() as unwind:
@@ -122,6 +124,17 @@ class Session:
             self.accept(record)
         return record
 
+    def kept_rows(self) -> RowJournal | None:
+        """Results of single rows that the checkpoint keeps, for more of them; None without a checkpoint.
+
+        They outlive a change of its recipe, so their keys have to stand for all that they depend on. The
+        session closes it. Raises RunError when it cannot be written.
+        """
+        self._check_open()
+        if self._rows is None and self._kept is not None:
+            self._rows = self._kept.open_rows()
+        return self._rows
+
     def publish_quarantine(self) -> None:
         """Show the rejected rows now: for a run that fails because of them and will show nothing else."""
         self._check_open()
@@ -167,6 +180,7 @@ class Session:
             self._places.discard_into(unwind)
             for each in [*self._open.values(), *([self._rejects] if self._rejects else [])]:
                 unwind.push(each.abandon)
+            self._close_rows_into(unwind)
 
     def __enter__(self) -> Self:
         return self
@@ -237,6 +251,11 @@ class Session:
                     unwind.push(self._forget, target)
                 unwind.push(self._kept.remove)
             self._places.discard_into(unwind)
+            self._close_rows_into(unwind)
+
+    def _close_rows_into(self, unwind: Unwind) -> None:
+        if self._rows is not None:
+            unwind.push(self._rows.close)
 
     def _forget(self, target: Target) -> None:
         if isinstance(target, LoadTarget):

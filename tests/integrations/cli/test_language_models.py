@@ -43,6 +43,16 @@ def test_lines_of_standard_input_are_answered_in_their_order(
     assert capsys.readouterr().out == "".join(f"{each}\n" for each in answers.values())
 
 
+def test_who_types_prompts_is_told_how_to_end_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the command looks as if it hung."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(" \n"))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert main(["generate"]) == 2
+    assert capsys.readouterr().err.startswith("a prompt a line; Ctrl-D ends them\n")
+
+
 def test_a_prompt_without_an_answer_is_said_and_the_others_are_answered(
     answers: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -51,6 +61,32 @@ def test_a_prompt_without_an_answer_is_said_and_the_others_are_answered(
     assert told.out.endswith(answers[QUESTION] + "\n")
     assert "treadle: prompt 1: the prompt has" in told.err
     assert "1 of 2 prompts have no answer" in told.err
+
+
+def test_a_line_of_json_for_each_prompt_keeps_answers_of_several_lines_apart(
+    answers: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also for one that failed, so that line n is that of prompt n."""
+    assert main(["generate", "word " * 9000, QUESTION, "--max-new-tokens", "6", "--json"]) == 1
+    told = capsys.readouterr()
+    failed, answered = map(json.loads, told.out.splitlines())
+    assert answered.pop("prompt_tokens") > len(QUESTION.split())
+    assert answered == {
+        "prompt": QUESTION,
+        "answer": answers[QUESTION],
+        "new_tokens": 6,
+        "finish_reason": "length",
+    }
+    assert (failed["answer"], failed["finish_reason"]) == ("", "error")
+    assert failed["error"].startswith("the prompt has")
+
+
+def test_an_answer_that_was_cut_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """It looks whole where a sentence happens to end."""
+    assert main(["generate", QUESTION, "--max-new-tokens", "6"]) == 0
+    assert capsys.readouterr().err.endswith("tokens/s); 1 cut short by --max-new-tokens\n")
+    assert main(["generate", QUESTION]) == 0
+    assert capsys.readouterr().err.endswith("tokens/s)\n")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +98,8 @@ def test_a_prompt_without_an_answer_is_said_and_the_others_are_answered(
             ["generate", "x", "--max-new-tokens", "0"],
             "treadle: max_new_tokens must be a whole number of at least 1",
         ),
+        (["generate", "x", "--repetition-penalty", "0"], "treadle: repetition_penalty must be above 0"),
+        (["generate", "x", "--precision", "float16"], "float16"),
         (["chat", "--model", "nowhere.gguf"], "nowhere.gguf: no such file"),
     ],
 )
@@ -85,6 +123,31 @@ def test_a_turn_of_a_chat_sees_those_before_it_until_they_are_forgotten(
     assert read[1] > read[0] + 12
     assert read[2] < read[0] + 5
     assert json.dumps(told.out).count("\\n") == 3
+
+
+def test_a_turn_that_cannot_be_answered_is_said_and_forgotten(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To forget the turns before helps only where there are any."""
+    long = "word " * 9000
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{long}\nName a river.\n{long}\n"))
+    assert main(["chat", "--max-new-tokens", "3"]) == 0
+    first, answered, last = capsys.readouterr().err.splitlines()[1:]
+    assert first.startswith("treadle: the prompt has")
+    assert first.endswith("shorten the prompt")
+    assert int(answered.split()[0]) < 100
+    assert last.endswith("; /new begins again with nothing to remember")
+
+
+def test_a_command_is_no_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model would answer to /help, at length, and the chat would go on after /quit."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"/help\n/etc/hosts is\n/quit\n{QUESTION}\n"))
+    assert main(["chat", "--max-new-tokens", "3"]) == 0
+    told = capsys.readouterr()
+    assert "treadle: unknown command /help: /new begins again" in told.err
+    assert told.err.count("tokens/s") == 1
 
 
 def test_ctrl_c_ends_the_answer_and_not_the_chat() -> None:

@@ -130,7 +130,7 @@ def test_a_run_with_a_checkpoint_says_how_to_go_on_and_does(
     _, said = process.communicate()
     assert process.returncode == 143
     line = said.splitlines()[-1]
-    assert line.startswith(f"  units that are done are kept in {records.parent}; to go on: treadle ")
+    assert line.startswith(f"  what is done is kept in {records.parent}; to go on: treadle ")
     (project.folder / "go").touch()
     again = project(*shlex.split(line.partition(": treadle ")[2]))
     assert again.code == 0, again.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,18 +15,24 @@ from treadle.integrations.cli.speaking import SPEAKING, Pace, Speaking, answer, 
 if TYPE_CHECKING:
     from treadle.engine import Engine
 
+_COMMAND = re.compile(r"/[a-z]+")
+_FORGET = "; /new begins again with nothing to remember"
+_COMMANDS = "/new begins again, Ctrl-C ends an answer, Ctrl-D or /quit the chat"
+
 
 def chat(*, speaking: Annotated[Speaking, Parameter(name="*")] = SPEAKING) -> None:
     """Talk with a language model, a line each; Ctrl-C ends an answer, Ctrl-D the chat.
 
-    Every turn sees those before it. `/new` forgets them.
+    Every turn sees those before it. `/new` forgets them, `/quit` ends the chat too.
     """
     engine = speaking.load()
-    sys.stderr.write(f"{speaking.model}; /new begins again, Ctrl-C ends an answer, Ctrl-D the chat\n")
+    sys.stderr.write(f"{speaking.model}; {_COMMANDS}\n")
     talk = _Talk(engine, speaking)
-    while (line := _read()) is not None:
+    while (line := _read()) not in (None, "/quit"):
         if line == "/new":
             talk.forget()
+        elif _COMMAND.fullmatch(line):
+            warn(f"unknown command {line}: {_COMMANDS}")
         elif line:
             talk.turn(line)
 
@@ -58,7 +65,7 @@ class _Talk:
         show_at_once("\n")
         for each in completions:
             if each.error:
-                warn(f"{each.error}; /new begins again with nothing to remember")
+                warn(each.error + (_FORGET if self._turns != self._speaking.opening() else ""))
                 return
             pace.tell([each])
         self._turns = (*asked, Message("assistant", "".join(shown)))

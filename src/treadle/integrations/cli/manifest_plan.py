@@ -121,11 +121,12 @@ def _way_out(name: str, present: Present, spec: OutputSpec, ctx: RunContext, *, 
 
 
 def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
-    """What becomes of the units that are kept; of which phase they are when there are several."""
+    """What becomes of the units and rows that are kept; of which phase these are when there are several."""
     if kept is None:
         return ""
     if not kept.same_recipe:
-        return "; what it keeps is of other settings, other code or another version: a run clears it"
+        some = f", but for what can be used of {counted(kept.rows, 'row')}" if kept.rows else ""
+        return f"; what it keeps is of other settings, other code or another version: a run clears it{some}"
     done = frozenset[str]().union(*kept.units.values())
     read = [found for found in units.values() if any(each.identity in done for each in found)]
     total = sum(map(len, read or units.values()))
@@ -134,6 +135,7 @@ def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
         f"{len(found):,} of {total:,} units{f' ({phase})' if several else ''}"
         for phase, found in kept.units.items()
     ]
-    done_so_far = ", ".join(phases) or f"none of {total:,} units"
+    rows = [counted(kept.rows, "row")] if kept.rows else []
+    done_so_far = ", ".join([*phases, *rows]) or f"none of {total:,} units"
     if_so = "if side inputs and earlier phases are unchanged, " if kept.conditional else ""
     return f"; {done_so_far} done: {if_so}a run goes on with the others"

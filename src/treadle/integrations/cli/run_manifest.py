@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from treadle.errors import RunError
-from treadle.integrations.cli.console import command, told_when_stopped, warn
+from treadle.integrations.cli.console import command, counted, told_when_stopped, warn
 from treadle.integrations.cli.params import parse_params
 from treadle.integrations.cli.units_progress import RunNotes, live_progress
 from treadle.manifest import Manifest, read_manifest
@@ -59,9 +59,7 @@ def _to_go_on(ctx: RunContext, manifest: Manifest, again: str) -> str:
     """What is kept of a run that was stopped, and the line that goes on with it."""
     if manifest.checkpoint is None:
         return f"without a checkpoint nothing of a run is kept before its end; to begin again: {again}"
-    return (
-        f"units that are done are kept in {checkpoint_path(ctx, manifest.checkpoint.path)}; to go on: {again}"
-    )
+    return f"what is done is kept in {checkpoint_path(ctx, manifest.checkpoint.path)}; to go on: {again}"
 
 
 def place_of(ctx: RunContext, manifest: Manifest) -> Path:
@@ -106,14 +104,8 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
     """
     counters = outcome.counters
     _say(console, f"{ctx.step_id} finished in {outcome.seconds:.1f} s")
-    _say(
-        console,
-        f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
-        f"+ {counters.rejected:,} rejected",
-    )
-    before = sum(each.resumed for each in outcome.units)
-    if before:
-        _say(console, f"{before:,} of {len(outcome.units):,} units were done already")
+    for line in _counts(outcome):
+        _say(console, line)
     if outcome.outputs:
         console.print(_outputs(outcome))
     if outcome.account is not None:
@@ -130,6 +122,30 @@ def tell(ctx: RunContext, outcome: RunOutcome, console: Console, *, quarantine: 
         )
     elif folders := [each for each in outcome.outputs.values() if each.backend != "postgres"]:
         _say(console, f"next: columns and checksums of an output are in {folders[0].path}/_manifest.json")
+
+
+def _counts(outcome: RunOutcome) -> Iterator[str]:
+    """What became of the rows, what of it was done before, and what it took."""
+    counters = outcome.counters
+    yield (
+        f"{counters.rows_in:,} rows in = {counters.rows_out:,} out + {counters.filtered:,} filtered "
+        f"+ {counters.rejected:,} rejected"
+    )
+    before = sum(each.resumed for each in outcome.units)
+    if before:
+        yield f"{before:,} of {len(outcome.units):,} units were done already"
+    yield from _tokens(counters.extra)
+
+
+def _tokens(sums: Mapping[str, int]) -> Iterator[str]:
+    """What the rows took, where a language model answered them."""
+    if "answered_before" in sums:
+        yield f"{counted(sums['answered_before'], 'row')} had an answer already"
+    if "new_tokens" in sums:
+        seconds = sums["engine_milliseconds"] / 1000
+        pace = f" ({sums['new_tokens'] / seconds:,.1f} tokens/s)" if seconds else ""
+        told = f"{sums['prompt_tokens']:,} tokens read, {sums['new_tokens']:,} generated"
+        yield f"{told} in {seconds:,.1f} s of the engine{pace}"
 
 
 def _outputs(outcome: RunOutcome) -> Table:

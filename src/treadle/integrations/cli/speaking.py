@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -35,7 +35,14 @@ class Speaking:
     top_p: Annotated[
         float, Parameter(help="Draw among the likeliest tokens that together reach this chance.")
     ] = 1.0
+    repetition_penalty: Annotated[
+        float, Parameter(help="Above 1, tokens that were there already become less likely.")
+    ] = 1.0
     seed: Annotated[int, Parameter(help="What the draws start from.")] = 0
+    precision: Annotated[
+        Literal["float32", "bfloat16", "int8"],
+        Parameter(help="float32 is exact; bfloat16 takes half the memory; int8 is an approximation."),
+    ] = "float32"
     threads: Annotated[int | None, Parameter(help="Threads that compute; by default those of torch.")] = None
 
     def load(self, max_batch: int = 1) -> Engine:
@@ -49,7 +56,7 @@ class Speaking:
         # Here, not at the top: it loads torch, which takes over a second and is an optional package.
         from treadle.engine import Engine
 
-        return Engine.load(self.model, max_batch=max_batch, threads=self.threads)
+        return Engine.load(self.model, max_batch=max_batch, threads=self.threads, precision=self.precision)
 
     def request(self, name: str, prompt: str | tuple[Message, ...]) -> GenerationRequest:
         """A request for an answer to `prompt`. Raises ArgumentError for options that are out of range."""
@@ -61,6 +68,7 @@ class Speaking:
                 temperature=self.temperature,
                 top_k=self.top_k,
                 top_p=self.top_p,
+                repetition_penalty=self.repetition_penalty,
                 seed=self.seed,
             )
         except ArgumentError as error:  # of all requests alike, and the names are ours
@@ -106,11 +114,13 @@ class Pace:
         return cls(time.perf_counter())
 
     def tell(self, completions: Sequence[Completion]) -> None:
-        """Tokens, seconds, and what one gives by the other."""
+        """Tokens, seconds, what one gives by the other, and how many answers are not whole."""
         seconds = time.perf_counter() - self.started
         read, new = (sum(each) for each in zip(*map(_tokens, completions), strict=True))
+        cut = sum(each.finish_reason == "length" for each in completions)
         sys.stderr.write(
-            f"{read:,} tokens read, {new:,} generated in {seconds:.1f} s ({new / seconds:.1f} tokens/s)\n"
+            f"{read:,} tokens read, {new:,} generated in {seconds:.1f} s ({new / seconds:.1f} tokens/s)"
+            f"{f'; {cut:,} cut short by --max-new-tokens' if cut else ''}\n"
         )
 
 
