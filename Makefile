@@ -85,11 +85,11 @@ $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(BIN)/python -m bench.dag.peers --install
 	@touch $@
 
-# vLLM brings packages for pictures and sound that do not fit its torch. The weights for OpenVINO are made by a tool that
-# needs another transformers.
+# vLLM brings packages for pictures and sound that do not fit its torch. llama.cpp is compiled for this processor, which
+# takes minutes. The weights for OpenVINO are made by a tool that needs another transformers.
 .venv-peers-engine/stamp: bench/requirements-peers-engine.txt | $(VENV)/dev.stamp
 	$(PYTHON) -m venv .venv-peers-engine && echo '*' > .venv-peers-engine/.gitignore
-	.venv-peers-engine/bin/pip install --quiet --requirement bench/requirements-peers-engine.txt
+	CMAKE_ARGS=-DGGML_NATIVE=ON .venv-peers-engine/bin/pip install --quiet --requirement bench/requirements-peers-engine.txt
 	.venv-peers-engine/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(PYTHON) -m venv .venv-peers-engine/optimum
 	.venv-peers-engine/optimum/bin/pip install --quiet 'optimum-intel[openvino]==2.2.0'

@@ -28,15 +28,17 @@ class Section:
     def into_page(
         self,
         tables: Iterable[Table],
-        load: float,
+        load: float | str,
         *,
         rounds: int | None = None,
         versions: Mapping[str, str] | None = None,
+        taken: str = "",
     ) -> None:
         """Replace what is between the markers; at first, add the section to the end of the page.
 
-        `load` is that of the machine at the start, `rounds` how often each tool took its turn, if all did
-        as often, and `versions` are those of the tools.
+        `load` is that of the machine at the start, or what is to be said of others who used it, `rounds` how
+        often each tool took its turn, if all did as often, and `versions` are those of the tools. `taken` is
+        the day, for figures that were kept from an earlier time.
         """
         begin = f"<!-- bench-{self.name}: begin, written by `python -m bench.{self.name} --markdown` -->"
         end = f"<!-- bench-{self.name}: end -->"
@@ -44,19 +46,20 @@ class Section:
         if begin not in page:
             page = f"{page.rstrip()}\n\n## {self.title}\n\n{begin}\n{end}\n"
         before, after = page.split(begin)[0], page.split(end)[1]
-        parts = [self._taken(load, rounds, versions or {}), *map(markdown, tables)]
+        others = load if isinstance(load, str) else _others(load)
+        head = self._taken(taken or time.strftime("%Y-%m-%d"), others, rounds, versions or {})
+        parts = [head, *map(markdown, tables)]
         PAGE.write_text(f"{before}{begin}\n\n" + "\n".join(parts) + f"\n{end}{after}")
 
-    def _taken(self, load: float, rounds: int | None, versions: Mapping[str, str]) -> str:
+    def _taken(self, day: str, others: str, rounds: int | None, versions: Mapping[str, str]) -> str:
         tools = [f"{name} {number}" for name, number in versions.items() if name != "python"]
         command = " ".join([f"python -m bench.{self.name}", *_told(sys.argv[1:])])
         turns = f"; rounds: {rounds}" if rounds else ""
         return (
-            f"- Taken {time.strftime('%Y-%m-%d')} with `{command}`{turns}.\n"
+            f"- Taken {day} with `{command}`{turns}.\n"
             f"- {', '.join([f'Python {platform.python_version()}', *tools])}.\n"
-            f"- Machine: {_cpu()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; load "
-            f"{load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end (above {os.cpu_count()}, "
-            "others use the machine too, and wall times say little).\n"
+            f"- Machine: {_cpu()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; "
+            f"{others}.\n"
         )
 
 
@@ -72,6 +75,13 @@ def versions_of(ours: Iterable[str], theirs: Iterable[str], peers: Path) -> dict
     except (OSError, subprocess.CalledProcessError):
         return known
     return known | dict(zip(names, told.stdout.split(), strict=True))
+
+
+def _others(load: float) -> str:
+    return (
+        f"load {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end (above {os.cpu_count()}, "
+        "others use the machine too, and wall times say little)"
+    )
 
 
 def _told(words: Iterable[str]) -> Iterator[str]:

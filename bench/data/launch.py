@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.data.contender import Contender
 from bench.places import ROOT
+from bench.processes import descendants, end_descendants, memory
 
 _SET_SUBREAPER = 36  # of prctl: processes without a parent become ours, so that their time is counted
 _POLL_S, _SAMPLE_S, _LINGER_S = 0.02, 0.25, 10.0
@@ -51,7 +49,7 @@ def measure(contender: Contender, documents: int, folder: Path, peers: Path, lim
     try:
         cost, child.returncode = _follow(child.pid, limit)
     except BaseException:
-        _end_all()
+        end_descendants()
         raise
     if child.returncode == 0:
         return cost
@@ -82,44 +80,11 @@ def _follow(child: int, limit: float) -> tuple[Cost, int]:
         if process == child:
             code, wall, until = os.waitstatus_to_exitcode(status), now - began, now + _LINGER_S
         if now > until:
-            _end_all()
+            end_descendants()
         if now > sampled + _SAMPLE_S:
-            peak, sampled = max(peak, sum(map(_memory, _descendants()))), now
+            peak, sampled = max(peak, sum(map(memory, descendants()))), now
         if not process:
             time.sleep(_POLL_S)
-
-
-def _end_all() -> None:
-    for process in _descendants():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-
-
-def _descendants() -> list[int]:
-    children: dict[int, list[int]] = {}
-    for process, parent in _parents():
-        children.setdefault(parent, []).append(process)
-    found = [os.getpid()]
-    for each in found:  # which grows meanwhile
-        found += children.get(each, ())
-    return found[1:]
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                state = (entry / "stat").read_text()
-                yield int(entry.name), int(state.rpartition(")")[2].split()[1])
-
-
-def _memory(process: int) -> float:
-    """MB; 0 for one that has ended."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1.024e-3
-    return 0.0
 
 
 def _last_line(file: Path) -> str:

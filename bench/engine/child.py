@@ -1,20 +1,22 @@
-"""One contender in this process: NAME CASE ROUNDS; prints a line of JSON for each round.
+"""One contender in this process: NAME ROUNDS CASE...; prints a line of JSON for each round of each case.
 
 Loading counts from before the tool is imported. A short run comes first, for what is made at first use.
+With the case `first` it only loads. `--small` stands before the rest.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import resource
 import sys
 import time
+import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bench.engine.contender import contender
-from bench.engine.workload import Prompt, Workload, workload
+from bench.engine.contender import FIRST
+from bench.engine.contenders import contender
+from bench.engine.workload import Prompt, Workload, english, workload
 
 
 class Tool(Protocol):
@@ -28,16 +30,27 @@ class Tool(Protocol):
 
 
 def main() -> None:
-    name, case, rounds = sys.argv[1:]
-    chosen = contender(name)
+    words = sys.argv[1:]
+    small = words[0] == "--small"
+    name, rounds, *cases = words[small:]
     began = time.perf_counter()
+    tool = _load(name)
+    loaded = time.perf_counter() - began
+    if cases == [FIRST]:
+        _tell(FIRST, load=loaded)
+        return
+    ids = english(tool.encode)
+    tool.answer([ids[at : at + 8] for at in range(0, 24, 8)], 3)
+    for case in cases:
+        for at in range(int(rounds)):
+            _tell(case, load=loaded, **_round(tool, workload(case, ids, at, small=small)))
+
+
+def _load(name: str) -> Tool:
+    chosen = contender(name)
     module = importlib.import_module(f"bench.engine.tools.{chosen.module}")
     tool: Tool = module.load(chosen.precision, **chosen.options)
-    loaded = time.perf_counter() - began
-    work = workload(case, tool.encode)
-    tool.answer([prompt[-8:] for prompt in work.prompts[:3]], 3)
-    for _ in range(int(rounds)):
-        print(json.dumps({"load": loaded, **_round(tool, work)}), flush=True)
+    return tool
 
 
 def _round(tool: Tool, work: Workload) -> dict[str, Any]:
@@ -48,13 +61,14 @@ def _round(tool: Tool, work: Workload) -> dict[str, Any]:
         raise SystemExit(f"answers of {sorted({len(each) for each in answers})} tokens, not of {work.new}")
     return {
         "seconds": seconds,
-        "first": sum(each - began for each in firsts) / len(firsts) if firsts else None,
-        "peak": max(
-            resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        )
-        / 1e3,
+        "first": sum(each - began for each in firsts) / len(firsts),
+        "prompts": zlib.crc32(repr(work.prompts).encode()),
         "answers": answers,
     }
+
+
+def _tell(part: str, **told: object) -> None:
+    print(json.dumps({"part": part, **told}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The prompts, as token ids: real English from the package's corpus, the same on every machine."""
+"""The prompts, as token ids: real English from the package's corpus, the same on every machine.
+
+Each round has prompts of its own, so that what an engine keeps of one round does not help in the next.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,32 @@ class Workload:
         return len(self.prompts) * self.new
 
 
-def workload(case: str, encode: Callable[[str], Sequence[int]]) -> Workload:
-    """64 requests of 16 to 256 tokens, 6,400 in all; or one; or 64 with one beginning of 512 tokens."""
-    draw = random.Random(SEED)
-    ids = list(encode(_text()))
+def english(encode: Callable[[str], Sequence[int]], characters: int = 200_000) -> Prompt:
+    """The beginning of the corpus."""
+    parts, size = [], 0
+    with gzip.open(SOURCE, "rt", encoding="utf-8") as file:
+        for line in file:
+            parts.append(json.loads(line)["text"])
+            size += len(parts[-1])
+            if size > characters:
+                break
+    return list(encode("\n".join(parts)[:characters]))
+
+
+def workload(case: str, ids: Prompt, at: int = 0, *, small: bool = False) -> Workload:
+    """Round `at`: 64 requests of 16 to 256 tokens, 6,400 in all; or one; or 64 with one beginning of 512.
+
+    `small` has a few short ones, to see whether an engine runs at all.
+    """
+    draw = random.Random(f"{SEED} {case} {at}")
     if case == ONE:
-        return Workload([ids[:128]], 128)
+        return Workload([_cut(draw, ids, 24 if small else 128)], 6 if small else 128)
     if case == PREFIX:
-        starts = [1_000 + 40 * at for at in range(64)]
-        return Workload([ids[:512] + ids[start : start + 32] for start in starts], 32)
-    return Workload([_cut(draw, ids, length) for length in _lengths(draw)], 64)
+        start, own, count, new = (64, 8, 3, 4) if small else (512, 32, 64, 32)
+        beginning = _cut(draw, ids, start)
+        return Workload([beginning + _cut(draw, ids, own) for _ in range(count)], new)
+    lengths = [16, 24, 20] if small else _lengths(draw)
+    return Workload([_cut(draw, ids, length) for length in lengths], 4 if small else 64)
 
 
 def _lengths(draw: random.Random) -> list[int]:
@@ -54,14 +73,3 @@ def _lengths(draw: random.Random) -> list[int]:
 def _cut(draw: random.Random, ids: Prompt, length: int) -> Prompt:
     start = draw.randrange(len(ids) - length)
     return ids[start : start + length]
-
-
-def _text(characters: int = 200_000) -> str:
-    parts, size = [], 0
-    with gzip.open(SOURCE, "rt", encoding="utf-8") as file:
-        for line in file:
-            parts.append(json.loads(line)["text"])
-            size += len(parts[-1])
-            if size > characters:
-                break
-    return "\n".join(parts)[:characters]

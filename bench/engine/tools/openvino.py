@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bench.engine.threads import THREADS
 from bench.engine.weights import openvino_folder
 
 
-def load(precision: str) -> OpenVino:
+def load(precision: str, *, prefixes: bool = True) -> OpenVino:
     """The pipeline for 64 requests at once; its cache is as large as theirs all together."""
     import openvino
     import openvino_genai
@@ -20,9 +21,9 @@ def load(precision: str) -> OpenVino:
     settings.cache_size = 2  # GB
     settings.max_num_seqs = 64
     settings.max_num_batched_tokens = 2048
-    settings.enable_prefix_caching = True
+    settings.enable_prefix_caching = prefixes
     hint = {"float32": openvino.Type.f32, "bfloat16": openvino.Type.bf16}[precision]
-    given = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": 2, "KV_CACHE_PRECISION": hint}
+    given = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": THREADS, "KV_CACHE_PRECISION": hint}
     folder = openvino_folder()
     return OpenVino(openvino_genai.ContinuousBatchingPipeline(str(folder), settings, "CPU", given))
 

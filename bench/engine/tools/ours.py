@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
+from bench.engine.threads import THREADS
 from treadle.engine import Delta, Engine, GenerationRequest
 
 
-def load(precision: str, kernels: str = "auto") -> Ours:
+def load(precision: str, **options: Any) -> Ours:
     """The engine for 64 requests at once."""
     return Ours(
         Engine.load(
             "smollm2-135m-instruct",
             max_batch=64,
-            threads=2,
+            threads=THREADS,
             cache_tokens=64 * 640,
-            precision=precision,
-            kernels=kernels,
+            precision=precision,  # type: ignore[arg-type]
+            **options,
         )
     )
 

@@ -1,4 +1,4 @@
-"""vLLM, its build for CPUs, in this process."""
+"""vLLM, its build for CPUs, in this process; its variables are set by the contender."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 from bench.engine.weights import folder_of
 
-os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
-def load(precision: str, *, compiled: bool = True) -> Vllm:
+def load(precision: str, *, compiled: bool = True, prefixes: bool = True) -> Vllm:
     """The engine for 64 requests at once."""
     from vllm import LLM
 
@@ -24,6 +22,7 @@ def load(precision: str, *, compiled: bool = True) -> Vllm:
             str(folder_of(precision)),
             dtype=precision,
             enforce_eager=not compiled,
+            enable_prefix_caching=prefixes,
             max_num_seqs=64,
             max_model_len=1024,
             max_num_batched_tokens=2048,
