@@ -17,6 +17,7 @@ from treadle.engine.models.build import Kernels
 from treadle.engine.requests import Completion, GenerationRequest
 from treadle.engine.resources.step import ResourceStep, StepContext
 from treadle.engine.scheduler import Preemption
+from treadle.engine.weights import open_gguf
 
 KERNELS: tuple[Kernels, ...] = ("torch", "native")
 WAYS: dict[str, dict[str, Any]] = {
@@ -151,8 +152,6 @@ def test_stops_that_never_come_end_at_the_limit_beside_others(
 
 def poisoned(write_toy: WriteToy, path: Path, token: int) -> Path:
     """The same model, but for a NaN in what it knows of one token."""
-    from treadle.engine.weights import open_gguf
-
     tensor = open_gguf(path).tensor("model.embed_tokens.weight", (263, 32))
     embedding = np.array(tensor.float().numpy())
     embedding[token, 3] = np.nan

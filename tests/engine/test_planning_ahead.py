@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.test_preemption import requests_of
-from tests.engine.toys import PREEMPTIONS, completions, failing, watched
+from tests.engine.toys import PREEMPTIONS, completions, failing, tight_engine, watched
 from treadle.engine.engine import Engine
 from treadle.engine.models.build import Kernels
 from treadle.engine.requests import GenerationRequest
@@ -22,9 +22,7 @@ PATIENCE = 30.0  # seconds, until a test that would wait for ever fails
 
 
 def engine_of(path: Path, *, plan_ahead: bool, kernels: Kernels = "torch") -> Engine:
-    return Engine.load(
-        str(path), max_batch=4, token_budget=12, cache_tokens=256, plan_ahead=plan_ahead, kernels=kernels
-    )
+    return tight_engine(path, cache_tokens=256, plan_ahead=plan_ahead, kernels=kernels)
 
 
 @pytest.mark.parametrize("kernels", ["torch", "native"])
@@ -52,16 +50,7 @@ def test_what_is_said_is_the_same_when_room_is_short_and_tokens_end_requests(
     requests = [replace(each, stop_tokens=(stop,)) for each in requests_of(8, new=30)]
     plain, ahead = (
         completions(
-            Engine.load(
-                str(toy_path),
-                max_batch=4,
-                token_budget=12,
-                cache_tokens=tokens,
-                prefix_cache=cached,
-                preemption=preemption,
-                host_tokens=64 if preemption == "offload" else 0,
-                plan_ahead=each,
-            ),
+            tight_engine(toy_path, preemption, cache_tokens=tokens, prefix_cache=cached, plan_ahead=each),
             requests,
         )
         for each in (False, True)

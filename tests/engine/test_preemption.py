@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.toys import PREEMPTIONS, assert_same, completions
+from tests.engine.toys import PREEMPTIONS, assert_same, completions, tight_engine
 from treadle.engine.engine import Engine
 from treadle.engine.generation import Generation, Row
 from treadle.engine.node import Node
@@ -21,15 +21,7 @@ from treadle.errors import ArgumentError
 def engine_of(
     path: Path, preemption: Preemption, *, cached: bool, tokens: int = 96, seats: int = 4
 ) -> Engine:
-    return Engine.load(
-        str(path),
-        max_batch=seats,
-        token_budget=12,
-        cache_tokens=tokens,
-        prefix_cache=cached,
-        preemption=preemption,
-        host_tokens=64 if preemption == "offload" else 0,
-    )
+    return tight_engine(path, preemption, max_batch=seats, cache_tokens=tokens, prefix_cache=cached)
 
 
 def requests_of(count: int, *, new: int = 40) -> list[GenerationRequest]:

@@ -140,10 +140,10 @@ class Engine:
         return self._run(requests, streamed=True)
 
     def abort(self, request_id: str) -> None:
-        """End the requests of that id that were drawn, before the next step; said between two completions.
+        """End the requests of that id that were drawn, before the next step; call it between completions.
 
-        Each gives a completion with `finish_reason="abort"` and what it has so far. An id that no request
-        bears is no error: it may have ended in this moment.
+        Each gives a completion with `finish_reason="abort"` and what it has so far. An unknown id is no
+        error: its request may just have ended.
         """
         self._unwanted.append(request_id)
 
@@ -193,6 +193,8 @@ def _node(
             host_pages=-(-host_tokens // _PAGE_SIZE),
             buckets=buckets,
         )
+    except EngineError:
+        raise
     except (MemoryError, RuntimeError) as error:  # torch has no kind of its own for it
         raise ArgumentError(
             f"a cache for {tokens + host_tokens:,} tokens does not fit into memory ({error}): "

@@ -38,7 +38,16 @@ class Intake:
         except ArgumentError as error:
             return Completion(request.id, "", (), len(ids), "error", str(error))
         text = GrowingText(self.tokenizer.decode, request.stop, after=ids)
-        return Generation(f"{number}:{request.id}", request, ids, len(ids), limit, ends, text, streamed)
+        return Generation(
+            rid=f"{number}:{request.id}",
+            request=request,
+            tokens=ids,
+            prompt_tokens=len(ids),
+            limit=limit,
+            ends=ends,
+            text=text,
+            streamed=streamed,
+        )
 
     def _ends(self, request: GenerationRequest) -> frozenset[int]:
         own = () if request.ignore_eos else self.tokenizer.ends

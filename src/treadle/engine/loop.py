@@ -106,7 +106,7 @@ class Loop:
             if outcome.ok:
                 return rows, step
             if outcome.reason is not Refusal.ALLOCATION_FAILED or not self._scheduler.preempt():
-                # What is opened can be carried to its end, the oldest at least.
+                # Cannot be: what is opened has room to go on to its end, the oldest at least.
                 raise EngineError(f"resource {outcome.key!r} refused a promised step: {outcome.reason}")
             rows = tuple(row for row in rows if self._scheduler.runs(row.generation))
 
@@ -122,7 +122,7 @@ class Loop:
     def _accept(self, generation: Generation, pick: Pick | None) -> Iterator[Delta | Completion]:
         """Take a new token in; tell it when the request is streamed, and the completion after the last."""
         if pick is None:
-            # Of text that was computed beside the token that is no number, nobody knows what is sound.
+            # Where one number is NaN, those that were computed beside it may be: keep nothing of the text.
             self._node.cache.distrust(generation.rid, 0)
             why = "the model's scores are not numbers: its weights may be damaged"
             yield from self._end(generation, "error", why)

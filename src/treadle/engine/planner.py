@@ -38,7 +38,7 @@ class Planner:
             self._step = staged.result()
 
     def declared(self, rows: Sequence[Row]) -> SubmoduleStep | None:
-        """The staged step when it is that of these rows: what was staged is then used."""
+        """The staged step, when it is that of these rows: admitted, it uses what was staged."""
         return self._step if self._rows == rows else None
 
     def _stage(self, rows: Sequence[Row]) -> SubmoduleStep | None:
@@ -51,7 +51,7 @@ class Planner:
                 return None
             runner.pre_plan(step)
         except Exception:  # noqa: BLE001 - a plug-in resource may raise any
-            # The step before it is sound, and must not fail for this: planned in its turn, it says the same.
+            # The step that computes is sound and must not fail for this; in its turn, this one raises again.
             _LOG.warning("a step could not be planned ahead", exc_info=True)
             return None
         return step

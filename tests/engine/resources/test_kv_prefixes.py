@@ -1,14 +1,13 @@
 """Prefixes of the KV cache, by the runner's verbs: found, held, taken over, made."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
-import torch
 
+from tests.engine.resources.prefix_bench import PAGE, PROMPT, Bench
 from treadle.engine.resources import prefix_index
 from treadle.engine.resources.kv_cache import PagedKvCache
-from treadle.engine.resources.kv_plan import KvPlan
-from treadle.engine.resources.kv_step import KvClaim, KvStep
+from treadle.engine.resources.kv_step import KvStep
 from treadle.engine.resources.kv_store import KvShape
 from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.prefix_layout import PrefixLayout, PrefixSpan
@@ -21,67 +20,6 @@ from treadle.engine.resources.step import (
     SubmoduleStep,
 )
 from treadle.errors import ArgumentError, EngineError
-
-PAGE = 16
-PROMPT = list(range(100))
-
-
-class Bench:
-    """A cache with a runner, and the few things that these tests do with them."""
-
-    def __init__(self, pages: int = 40, *, lazy_keys: int = 1, host_pages: int = 0) -> None:
-        self.cache = PagedKvCache(
-            KvShape(1, 1, 1), pages, PAGE, prefix_cache=True, lazy_keys=lazy_keys, host_pages=host_pages
-        )
-        self.runner = StepRunner({"kv": self.cache}, {"node": ["kv"]})
-
-    def open(self, rid: str, layout: PrefixLayout | None = None, tokens: int = 0) -> None:
-        self.runner.ingest_request(rid, {"kv": KvClaim(tokens, layout)})
-
-    def ask(self, rid: str, inputs: Sequence[int], walk: str = "walk") -> CachedPrefix | None:
-        return self.runner.resolve_cached_prefix(rid, "node", walk, inputs)
-
-    def apply(self, rid: str, inputs: Sequence[int], walk: str = "walk") -> CachedPrefix | None:
-        """Ask, agree, and take over a walk that is served whole."""
-        prefix = self.ask(rid, inputs, walk)
-        if prefix is not None:
-            self.runner.apply_cached_prefix(rid, "node", walk, inputs, prefix)
-            if prefix.whole:
-                self.runner.complete_cached_walk(rid, "node", walk)
-        return prefix
-
-    def run(self, rid: str, span: int) -> KvPlan:
-        step = SubmoduleStep({"kv": ResourceStep()}, (Segment(rid, span),))
-        assert self.runner.admit(step).ok
-        self.runner.plan(step)
-        plan = step.ctx.result("kv", KvPlan)
-        content = torch.arange(span, dtype=torch.float32)[:, None, None] + 1
-        self.cache.write(0, content, content, plan)
-        self.runner.commit(step)
-        return plan
-
-    def prefill(self, rid: str, inputs: Sequence[int]) -> CachedPrefix | None:
-        """Open a request and store its whole prompt, as far as it is not cached."""
-        self.open(rid)
-        prefix = self.apply(rid, inputs)
-        self.run(rid, len(inputs) - (prefix.length if prefix else 0))
-        return prefix
-
-    def pages(self, rid: str) -> list[int]:
-        return self.cache.ledger.stream(rid).pages.tolist()
-
-    def owners(self, pages: Sequence[int]) -> list[int]:
-        return [self.cache.ledger.accounts.pool.owners(page) for page in pages]
-
-    def lease(self, rid: str) -> list[int]:
-        return list(self.cache.lease_cached_prefix(rid, "node", "walk"))
-
-
-@pytest.fixture
-def bench() -> Iterator[Bench]:
-    made = Bench()
-    yield made
-    made.runner.check_integrity()
 
 
 @pytest.mark.parametrize(("length", "cached"), [(100, 96), (96, 80), (17, 16)])
@@ -319,127 +257,6 @@ def test_a_promise_covers_what_the_lease_brings() -> None:
     bench.open("b", tokens=7 * PAGE)
     assert bench.apply("b", PROMPT) == CachedPrefix(96)
     bench.run("b", 16)
-    bench.runner.check_integrity()
-
-
-def layout(*spans: tuple[str, Sequence[int], bool]) -> PrefixLayout:
-    return PrefixLayout(tuple(PrefixSpan(walk, tuple(tokens), cut) for walk, tokens, cut in spans))
-
-
-TEXT, IMAGE, QUESTION = PROMPT[:20], [1000 + at for at in range(30)], PROMPT[50:75]
-WALKS = layout(("text", TEXT, True), ("image", IMAGE, False), ("text", QUESTION, True))
-
-
-def test_the_walks_of_a_layout_are_served_their_parts(bench: Bench) -> None:
-    """Twenty, thirty and fourteen of seventy-five slots, from four pages; the last walk writes eleven."""
-    bench.prefill("a", [*TEXT, *IMAGE, *QUESTION])
-    bench.open("b", WALKS)
-    assert bench.apply("b", TEXT, "text") == CachedPrefix(20, whole=True)
-    assert bench.cache.ledger.stream("b").stored == 20
-    assert bench.apply("b", IMAGE, "image") == CachedPrefix(30, whole=True)
-    assert bench.apply("b", QUESTION, "text") == CachedPrefix(14)
-    plan = bench.run("b", 11)
-    assert plan.rows[0].start == 64
-    assert bench.cache.ledger.stream("b").stored == 75
-    assert bench.pages("b")[:4] == bench.pages("a")[:4]
-    assert bench.cache.layer(0)[0][0, bench.pages("b")[1]].flatten().tolist() == list(range(17, 33))
-
-
-def test_pages_cached_after_the_layout_was_told_are_not_picked_up(bench: Bench) -> None:
-    """What a request gets is settled when it comes in, and does not depend on when it is asked."""
-    bench.open("b", WALKS)
-    bench.prefill("a", [*TEXT, *IMAGE, *QUESTION])
-    assert bench.apply("b", TEXT, "text") is None
-    bench.run("b", 20)
-    assert bench.apply("b", IMAGE, "image") is None
-
-
-@pytest.mark.parametrize("next_walk", [("image", IMAGE[:29]), ("text", IMAGE)])
-def test_a_walk_that_disagrees_ends_the_chain_and_keeps_what_was_served(
-    bench: Bench, next_walk: tuple[str, list[int]]
-) -> None:
-    """The layout was wrong from here on, and right up to here."""
-    spans = layout(("text", PROMPT[:32], True), ("image", IMAGE, True))
-    bench.prefill("a", [*PROMPT[:32], *IMAGE])
-    bench.open("b", spans)
-    assert bench.apply("b", PROMPT[:32], "text") == CachedPrefix(32, whole=True)
-    assert bench.apply("b", next_walk[1], next_walk[0]) is None
-    assert bench.lease("b") == []
-    assert bench.cache.ledger.stream("b").stored == 32
-    assert bench.pages("b") == bench.pages("a")[:2]
-    bench.run("b", 30)
-
-
-def test_a_walk_that_cannot_be_cut_is_served_whole_or_not_at_all(bench: Bench) -> None:
-    """Half an image cannot be computed."""
-    spans = layout(("text", PROMPT[:32], True), ("image", IMAGE, False))
-    bench.prefill("a", [*PROMPT[:32], *IMAGE])
-    bench.open("b", spans)
-    assert bench.apply("b", PROMPT[:32], "text") == CachedPrefix(32, whole=True)
-    assert bench.apply("b", IMAGE, "image") is None
-    assert (bench.lease("b"), bench.cache.ledger.stream("b").stored) == ([], 32)
-
-
-def test_a_walk_that_disagrees_behind_a_part_of_a_page_is_an_error(bench: Bench) -> None:
-    """What it stores would go into a page that others read."""
-    bench.prefill("a", [*TEXT, *IMAGE, *QUESTION])
-    bench.open("b", WALKS)
-    bench.apply("b", TEXT, "text")
-    with pytest.raises(RuntimeError, match="served 20 tokens, which end inside a cached page"):
-        bench.ask("b", IMAGE[:-1], "image")
-
-
-def test_a_layout_comes_through_a_message_as_it_was() -> None:
-    """Both ends must hash the same numbers."""
-    assert PrefixLayout.from_wire(WALKS.to_wire()) == WALKS
-    with pytest.raises(ArgumentError, match="a prefix layout is a list"):
-        PrefixLayout.from_wire([{"graph_walk": "text"}])
-
-
-def test_a_follower_holds_the_pages_of_the_leader() -> None:
-    """Ranks in lock-step allocate alike, so the page numbers are the same on all."""
-    leader, follower = Bench(), Bench()
-    for each in (leader, follower):
-        each.prefill("a", PROMPT)
-        each.open("b")
-    assert leader.apply("b", PROMPT) == CachedPrefix(96)
-    leases = leader.runner.lease_cached_prefix("b", "node", "walk")
-    assert leases == {"kv": leader.pages("a")[:6]}
-    for _ in range(2):
-        assert follower.runner.adopt_cached_prefix("b", "node", "walk", leases, caught_up=True)
-    follower.runner.apply_cached_prefix("b", "node", "walk", PROMPT, CachedPrefix(96))
-    for each in (leader, follower):
-        each.run("b", 4)
-        each.runner.check_integrity()
-    assert leader.pages("b") == follower.pages("b")
-    assert leader.runner.page_trails("node") == follower.runner.page_trails("node")
-
-
-def test_a_follower_that_is_behind_says_so_and_one_that_is_not_is_wrong() -> None:
-    """It may still have to run a step of the leader's; when it has run them all, the ranks went apart."""
-    follower = Bench()
-    follower.open("b")
-    assert not follower.runner.adopt_cached_prefix("b", "node", "walk", {"kv": [3, 4]}, caught_up=False)
-    assert follower.lease("b") == []
-    with pytest.raises(EngineError, match="do not allocate alike"):
-        follower.runner.adopt_cached_prefix("b", "node", "walk", {"kv": [3, 4]}, caught_up=True)
-
-
-def test_a_request_that_is_away_does_not_take_its_lease_over() -> None:
-    """Its pages come back first, and then what follows them."""
-    bench = Bench(host_pages=4)
-    bench.prefill("a", [*TEXT, *IMAGE, *QUESTION])
-    bench.open("b", WALKS)
-    bench.apply("b", TEXT, "text")
-    lease = bench.lease("b")
-    assert bench.cache.can_offload("b")
-    bench.cache.offload("b")
-    assert bench.ask("b", IMAGE, "image") is None
-    outcome = bench.runner.admit(SubmoduleStep({"kv": ResourceStep()}, (Segment("b", 30),)))
-    assert (outcome.ok, outcome.reason) == (False, Refusal.OFFLOADING)
-    assert bench.lease("b") == lease
-    bench.cache.reload("b")
-    assert bench.apply("b", IMAGE, "image") == CachedPrefix(30, whole=True)
     bench.runner.check_integrity()
 
 

@@ -1,7 +1,7 @@
 """Everything stateful in the engine, and the cycle that drives it."""
 
 from treadle.engine.resources.protocols import Holdings
-from treadle.engine.resources.resource import ReservesNothing, Resource
+from treadle.engine.resources.resource import PlansOnly, ReservesNothing, Resource
 from treadle.engine.resources.runner import StepRunner, topo_sort
 from treadle.engine.resources.step import (
     NO_ROOM,
@@ -26,6 +26,7 @@ __all__ = [
     "FullAdmitOutcome",
     "Holdings",
     "NodeResourceSpec",
+    "PlansOnly",
     "PublishedInfo",
     "Refusal",
     "ReservesNothing",

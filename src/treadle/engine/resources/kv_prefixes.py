@@ -127,9 +127,7 @@ class KvPrefixes:
 
     def release(self, rid: str) -> None:
         """See `LeasingPrefixes`."""
-        stream = self._stream(rid)
-        if stream is not None:
-            self.leases.shorten(rid, stream.stored)
+        self.leases.shorten(rid, 0)
 
     def extend(self, rid: str, outputs: Sequence[int]) -> None:
         """See `ExtendingPrefixes`."""

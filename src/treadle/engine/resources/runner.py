@@ -111,11 +111,18 @@ class StepRunner:
         Args:
             rid: the request.
             overrides: resource key -> what only that resource gets to see.
+
+        Raises:
+            EngineError: a padding row has that name.
         """
         self._cycle.ingest(rid, overrides or {})
 
     def ingest_capture_row(self, rid: str) -> None:
-        """Open a padding row for captured steps on all resources, or on none; it claims nothing."""
+        """Open a padding row for captured steps on all resources, or on none; it claims nothing.
+
+        Raises:
+            EngineError: a request has that name.
+        """
         self._cycle.ingest_capture_row(rid)
 
     def remove_request(self, rid: str) -> None:

@@ -6,7 +6,7 @@ a ninth of the time of `gguf.quants`, with the same numbers to the last bit. The
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import gguf
@@ -94,4 +94,4 @@ def _q4_1(blocks: Tensor, out: Tensor) -> None:
     out.mul_(factors[:, :1]).add_(factors[:, 1:])
 
 
-_BLOCKS = {Kind.Q8_0: _q8_0, Kind.Q4_0: _q4_0, Kind.Q4_1: _q4_1}
+_BLOCKS: Mapping[Kind, Unpack] = {Kind.Q8_0: _q8_0, Kind.Q4_0: _q4_0, Kind.Q4_1: _q4_1}
