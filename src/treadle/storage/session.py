@@ -125,7 +125,7 @@ class Session:
         return record
 
     def kept_rows(self) -> RowJournal | None:
-        """Results of single rows that the checkpoint keeps, for more of them; None without a checkpoint.
+        """The journal of single rows in the checkpoint, to read and to add to; None without a checkpoint.
 
         They outlive a change of its recipe, so their keys have to stand for all that they depend on. The
         session closes it. Raises RunError when it cannot be written.

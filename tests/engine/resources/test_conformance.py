@@ -16,6 +16,7 @@ from treadle.engine.resources.kv_cache import PagedKvCache
 from treadle.engine.resources.kv_plan import DecodeRows, KvPlan
 from treadle.engine.resources.kv_step import KvClaim, KvStep
 from treadle.engine.resources.kv_store import KvShape
+from treadle.engine.resources.paged_attention import PagedAttention, PagedRows
 from treadle.engine.resources.pages import Fork
 from treadle.engine.resources.positions import Positions, Rotation
 from treadle.engine.resources.prefix_layout import PrefixLayout, PrefixSpan
@@ -83,6 +84,11 @@ def shown_slots(plan: object) -> object:
 def shown_picks(plan: object) -> object:
     assert isinstance(plan, SamplePlan)
     return plan.picked
+
+
+def shown_tables(plan: object) -> object:
+    assert isinstance(plan, PagedRows)
+    return [each.tolist() for each in (plan.first, plan.spans, plan.starts, plan.pages)]
 
 
 def shown_rotation(plan: object) -> object:
@@ -168,6 +174,7 @@ def language_model() -> Mapping[str, Resource]:
         "kv": PagedKvCache(SHAPE, 6, 4, prefix_cache=True, host_pages=4),
         "positions": Positions(context=32, width=2, base=100.0),
         "attention": Attention(heads=1, width=2),
+        "paged attention": PagedAttention(),
         "sampler": Sampler(),
         "state": SlotState((2,), slots=3),
     }
@@ -182,6 +189,7 @@ def test_all_together_keep_their_contract() -> None:
         ),
         shown={
             "kv": shown_kv,
+            "paged attention": shown_tables,
             "positions": shown_rotation,
             "sampler": shown_picks,
             "state": shown_slots,

@@ -208,6 +208,15 @@ def test_removing_a_staged_request_drops_the_stage() -> None:
     assert not runner.staged
 
 
+def test_a_request_goes_also_when_its_stage_cannot_be_dropped() -> None:
+    """What it holds besides would be held for ever; the error is told all the same."""
+    runner, calls, _ = staged(kv={"clear": EngineError("stuck")})
+    with pytest.raises(EngineError, match="stuck"):
+        runner.remove_request("r")
+    assert calls == ["clear attn", "clear kv", "remove sampler r", "remove attn r", "remove kv r"]
+    assert not runner.staged
+
+
 def test_a_commit_for_the_same_request_drops_the_stage() -> None:
     """It was planned from what the request had stored before."""
     runner, calls, _ = staged()

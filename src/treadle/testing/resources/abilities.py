@@ -33,7 +33,6 @@ class ResourceMachine(BeginsBehindPrefixes):
             expect(
                 not outcome.ok and (here or offloading), f"a step of {rid!r}, which is away, gave {outcome}"
             )
-
         if back:
             self._reload(rid)
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from treadle.engine.resources import Segment
 from treadle.errors import EngineError
-from treadle.testing.resources.bench import Bench, Drawn, expect
+from treadle.testing.resources.bench import NODE, WALK, Bench, Drawn, expect
 from treadle.testing.resources.gates import unless_told
 from treadle.testing.resources.machine import RIDS, Machine
 
@@ -163,6 +163,7 @@ def _room(bench: Bench, overrides: Mapping[str, object]) -> list[int]:
             bench.runner.ingest_request(rid, overrides)
         except EngineError:
             break
+        bench.runner.release_cached_prefix(rid, NODE, WALK)  # or else it begins where others left off
         span = bench.subject.limit
         while span and not bench.run(bench.step((Segment(rid, span),)))[0].ready:
             span //= 2
