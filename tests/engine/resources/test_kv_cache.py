@@ -142,6 +142,21 @@ def test_forks_after_the_step_have_its_tokens() -> None:
     runner.check_integrity()
 
 
+def test_a_fork_that_the_commit_could_not_make_is_refused_at_once() -> None:
+    """A step that was admitted must be able to commit: afterwards it would be there half."""
+    cache, _, runner = built()
+    runner.ingest_request("a")
+    run(runner, ("a", 3))
+    forking = SubmoduleStep({"kv": KvStep(before=(Fork("a", "x"),))}, (Segment("a", 1, "x"),))
+    assert runner.admit(forking).ok
+    runner.commit(forking)
+    before = cache.holdings()
+    with pytest.raises(EngineError, match=r"'x'.*has tokens already: fork into a new label"):
+        runner.admit(SubmoduleStep({"kv": KvStep(after=(Fork("a", "x"),))}, (Segment("a", 5),)))
+    assert cache.holdings() == before
+    runner.check_integrity()
+
+
 def test_slots_follow_the_pages() -> None:
     """A token's slot is its page's first slot plus its place in the page."""
     _, _, runner = built()

@@ -70,15 +70,6 @@ def test_an_unknown_request_is_named() -> None:
         PageLedger(2, 4).take([Segment("ghost", 1)])
 
 
-def test_two_segments_for_one_stream_are_refused() -> None:
-    """Each alone would fit the last page; together they would write over its end."""
-    ledger = PageLedger(2, 4)
-    ledger.open("a", 0)
-    with pytest.raises(EngineError, match="one segment for a stream"):
-        ledger.can_take([Segment("a", 3), Segment("a", 3)])
-    assert ledger.can_take([Segment("a", 3), Segment("a", 3, "fork")])
-
-
 def test_what_took_no_pages_is_not_stored() -> None:
     """Committed twice, or behind a request that came anew, tokens would count that stand nowhere."""
     ledger = PageLedger(2, 4)

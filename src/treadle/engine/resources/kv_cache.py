@@ -117,6 +117,8 @@ class PagedKvCache(KvAbilities):
         """Take the pages that the step lacks, blank, or none of them."""
         if self._is_away(step):
             return _AWAY
+        for fork in forks_after(step):  # now, for a commit is too late to refuse
+            self.ledger.check_fork(fork)
         self.ledger.fork(forks_before(step))
         if not self.ledger.can_take(step.rows):
             self.ledger.unfork(forks_before(step))

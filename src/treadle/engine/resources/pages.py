@@ -92,13 +92,11 @@ class PageLedger:
         """Whether every segment gets its pages without breaking a promise made to another request.
 
         Raises:
-            EngineError: a request is not open, or two segments are for one stream.
+            EngineError: a request is not open.
         """
         wanted: dict[str, int] = {}
         for rid, span, label in segments:
             wanted[rid] = wanted.get(rid, 0) + self.stream(rid, label).missing(span)
-        if len(wanted) < len(segments) and len({(each[0], each[2]) for each in segments}) < len(segments):
-            raise EngineError(f"a step has one segment for a stream at most, got {list(segments)}")
         beyond = sum(
             max(0, pages - self.accounts.get(rid).outstanding) for rid, pages in wanted.items() if pages
         )
@@ -141,12 +139,23 @@ class PageLedger:
             EngineError: a request is not open, or the new stream has tokens already.
         """
         for each in forks:
-            source, target = self.stream(each.request_id, each.label), self.stream(*each.target)
-            if target.born:
-                continue
-            if target.start or target.pages or target is source:
-                raise EngineError(f"stream {each.target} has tokens already: fork into a new label")
-            target.follow(source)
+            self.check_fork(each)
+            target = self.stream(*each.target)
+            if not target.born:
+                target.follow(self.stream(each.request_id, each.label))
+
+    def check_fork(self, fork: Fork) -> None:
+        """Whether the new stream can begin so.
+
+        Raises:
+            EngineError: a request is not open, or the new stream has tokens already.
+        """
+        self.accounts.get(fork.request_id)
+        rid, label = fork.target
+        target = self.accounts.get(rid).streams.get(label)
+        taken = target is not None and not target.born and (target.start or target.pages)
+        if taken or fork.target == (fork.request_id, fork.label):
+            raise EngineError(f"stream {fork.target} has tokens already: fork into a new label")
 
     def unfork(self, forks: Sequence[Fork]) -> None:
         """Undo `fork` for streams whose step did not commit, in reverse and after `give_back`."""
