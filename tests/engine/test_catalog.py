@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from treadle.engine import catalog
-from treadle.engine.catalog import locate
+from treadle.engine.catalog import locate, locate_encoder
+from treadle.engine.encoder import Encoder
 from treadle.engine.engine import Engine
-from treadle.errors import ArtifactError, MissingExtraError, UnknownNameError, UsageError
+from treadle.errors import MissingExtraError, UnknownNameError, UsageError
 
 
 def test_an_unknown_name_lists_the_known() -> None:
@@ -20,7 +21,7 @@ def test_an_unknown_name_lists_the_known() -> None:
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
     """A path is told from a name by its ending."""
-    with pytest.raises(ArtifactError, match=r"nothing\.gguf: no such file"):
+    with pytest.raises(UsageError, match=r"nothing\.gguf: no such file"):
         locate(str(tmp_path / "nothing.gguf"))
 
 
@@ -32,15 +33,30 @@ def test_a_name_is_not_taken_for_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
     assert locate("smollm2-135m-instruct").suffix == ".gguf"
     assert locate("./smollm2-135m-instruct") == Path("smollm2-135m-instruct")
     assert locate("mine") == Path("mine")
-    with pytest.raises(
-        ArtifactError, match=r"theirs: no such file; give the path .* one of: all-minilm-l6-v2, smollm2"
-    ):
+    with pytest.raises(UsageError, match=r"theirs: no such file; give the path .* one of: smollm2-135m"):
         locate("./theirs")
 
 
 def test_an_encoder_comes_with_a_package_as_well() -> None:
     """A whole folder, beside its code."""
-    assert (locate("all-minilm-l6-v2") / "config.json").is_file()
+    assert (locate_encoder("all-minilm-l6-v2") / "config.json").is_file()
+
+
+def test_a_model_of_the_other_kind_is_said_to_be_before_anything_is_to_be_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who installs a package for a name that is wrong has done so for nothing."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    said = "'all-minilm-l6-v2' is an encoder, which .* by Encoder.load, or name a language model: smollm2"
+    for find in (Engine.load, catalog.check_ready):
+        with pytest.raises(UsageError, match=said):
+            find("all-minilm-l6-v2")
+        with pytest.raises(UnknownNameError, match=r"language model 'foo' \(known: smollm2-135m-instruct\)"):
+            find("foo")
+    with pytest.raises(UsageError, match=r"is a language model, which gives no vectors: load it by Engine"):
+        Encoder.load("smollm2-135m-instruct")
+    with pytest.raises(UnknownNameError, match=r"unknown encoder 'foo' \(known: all-minilm-l6-v2\)"):
+        Encoder.load("foo")
 
 
 def test_the_package_is_found_without_importing_it() -> None:

@@ -42,6 +42,7 @@ def finish(engine: Engine, *requests: GenerationRequest) -> dict[str, Completion
         (ask("bad", "x" * 96), "has 96 tokens, the model's context 96"),
         (ask("bad", (5, 99999)), "unknown token id 99999: ids run from 0 to 262"),
         (ask("bad", (5, -1)), "unknown token id -1"),
+        (ask("bad", ({"role": "user", "content": "x"},)), "give Message records, got {'role': "),  # type: ignore[arg-type]
         (ask("bad", stop_tokens=(3, 99999)), "unknown token id 99999"),
         (ask("bad", (5, "x")), "unknown token id 'x'"),  # type: ignore[arg-type]
         (ask("bad", "ab\ud800"), "no valid Unicode at character 2"),
@@ -49,7 +50,7 @@ def finish(engine: Engine, *requests: GenerationRequest) -> dict[str, Completion
         (ask("bad", (Message("user", "\udfff"),)), "no valid Unicode"),
         (ask("bad", None), "a text, messages or token ids, got a NoneType"),  # type: ignore[arg-type]
         (ask("bad", b"ab"), "a text, messages or token ids, got a bytes"),  # type: ignore[arg-type]
-        (ask("bad", (Message("user", "x"), 5)), "a chat is made of messages, got 5"),  # type: ignore[arg-type]
+        (ask("bad", (Message("user", "x"), 5)), "give Message records, got 5"),  # type: ignore[arg-type]
     ],
 )
 def test_a_bad_request_ends_with_a_reason_and_the_others_go_on(
@@ -406,7 +407,15 @@ def test_interruption_inside_a_pass_gives_everything_back(
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_batch": 0}, {"token_budget": 1}, {"threads": 0}, {"cache_tokens": -1}, {"cache_tokens": 0}],
+    [
+        {"max_batch": 0},
+        {"token_budget": 1},
+        {"threads": 0},
+        {"threads": 20_000},
+        {"threads": 10**30},
+        {"cache_tokens": -1},
+        {"cache_tokens": 0},
+    ],
 )
 def test_limits_are_checked_at_load(toy_path: Path, options: dict[str, Any]) -> None:
     """Not at the first request, an hour later."""

@@ -1,7 +1,10 @@
 """A step is reserved and planned on a thread while the one before it computes, and nobody notices."""
 
+import os
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from treadle.engine.engine import Engine
 from treadle.engine.models.build import Kernels
 from treadle.engine.requests import GenerationRequest
 from treadle.engine.resources.kv_cache import PagedKvCache
+from treadle.engine.resources.runner import StepRunner
 from treadle.engine.resources.step import ResourceStep, StepContext, SubmoduleStep
 from treadle.engine.scheduler import Preemption
 
@@ -131,3 +135,46 @@ def test_what_a_failed_pass_left_in_the_cache_is_nobodys_prefix(toy_path: Path, 
     assert completions(broken, [GenerationRequest("a", prompt, 6)])["a"].finish_reason == "error"
     again = completions(engine, [GenerationRequest("a", prompt, 6)])["a"]
     assert again == expected
+
+
+def test_an_interrupt_waits_for_the_thread_that_still_stages(
+    toy_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends in giving everything back: what the thread reserved after that would be nobody's."""
+    interrupted, staged = threading.Event(), threading.Event()
+    pre_admit, waiting = StepRunner.pre_admit, wait
+
+    def slow(runner: StepRunner, step: SubmoduleStep) -> object:
+        assert interrupted.wait(PATIENCE)
+        outcome = pre_admit(runner, step)
+        staged.set()
+        return outcome
+
+    def interrupt_once(futures: Sequence[Future[object]]) -> object:
+        if interrupted.is_set():
+            return waiting(futures)
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StepRunner, "pre_admit", slow)
+    monkeypatch.setattr("treadle.engine.planner.wait", interrupt_once)
+    engine = watched(toy_engine, plan_ahead=True)
+    with pytest.raises(KeyboardInterrupt):
+        list(engine.generate([GenerationRequest("a", (5, 6, 7), 8, ignore_eos=True)]))
+    assert staged.is_set()
+
+
+def test_an_engine_that_planned_ahead_goes_on_after_a_fork(toy_engine: Engine) -> None:
+    """Threads do not come along with one: its first step would wait for ever."""
+    engine = watched(toy_engine, plan_ahead=True)
+    requests = [GenerationRequest("a", (5, 6, 7), 8, ignore_eos=True)]
+    expected = completions(engine, requests)
+    child = os.fork()
+    if not child:
+        signal.alarm(int(PATIENCE))
+        same = False
+        try:
+            same = completions(engine, requests) == expected
+        finally:
+            os._exit(not same)
+    assert os.waitpid(child, 0)[1] == 0

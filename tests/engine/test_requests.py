@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import treadle.engine
 from treadle.engine import GenerationRequest
 from treadle.errors import ArgumentError
 
@@ -25,6 +26,8 @@ from treadle.errors import ArgumentError
         ({"max_new_tokens": 1, "top_k": -1}, "top_k must be a whole number of at least 0, got -1"),
         ({"max_new_tokens": 1, "top_p": 0}, "top_p must be above 0 and at most 1, got 0"),
         ({"max_new_tokens": 1, "top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
+        ({"max_new_tokens": 1, "min_p": -0.1}, "min_p must be from 0 to 1, got -0.1"),
+        ({"max_new_tokens": 1, "min_p": 1.5}, "min_p must be from 0 to 1, got 1.5"),
         ({"max_new_tokens": 1, "repetition_penalty": 0}, "repetition_penalty must be above 0 and finite"),
         ({"max_new_tokens": 1, "logprobs": 21}, "logprobs must be a whole number from 0 to 20, got 21"),
         ({"max_new_tokens": 1, "seed": 2**63}, "seed must be a whole number below"),
@@ -46,6 +49,11 @@ def test_the_nouns_load_no_torch() -> None:
         "assert 'Engine' in treadle.engine.__all__"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_loads_later_is_listed() -> None:
+    """`dir` is where a newcomer looks, and what completes names in a shell."""
+    assert set(treadle.engine.__all__) <= set(dir(treadle.engine))
 
 
 def test_without_torch_the_engine_gives_the_line_to_paste() -> None:

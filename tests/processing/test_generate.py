@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from treadle.domain.result import Counters
-from treadle.errors import ManifestError, RunError, UnknownNameError
+from treadle.errors import ManifestError, RunError, UsageError
 from treadle.processing import RunOutcome
 
 BODY = """
@@ -114,10 +114,22 @@ def test_a_column_that_the_prompt_needs(workshop: Any) -> None:
     assert workshop.visible() == []
 
 
-def test_an_unknown_model_lists_the_known(workshop: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("smollm3", "unknown language model 'smollm3'.*smollm2-135m-instruct"),
+        ("./smollm3.gguf", "smollm3.gguf: no such file.* or one of: smollm2-135m-instruct"),
+        ("all-minilm-l6-v2", "is an encoder, which generates no text: .* smollm2-135m-instruct"),
+    ],
+)
+def test_what_is_no_language_model_is_a_wrong_request_and_the_known_are_listed(
+    workshop: Any, model: str, said: str
+) -> None:
+    """Nothing is damaged, and nothing has run: another word in the manifest is all that it takes."""
     workshop.rows("a", [{"id": 1, "country": "France"}])
-    with pytest.raises(UnknownNameError, match="smollm2-135m-instruct"):
-        workshop.run(BODY.replace("smollm2-135m-instruct", "smollm3"))
+    with pytest.raises(UsageError, match=said):
+        workshop.run(BODY.replace("smollm2-135m-instruct", model))
+    assert workshop.visible() == []
 
 
 @pytest.mark.parametrize(
@@ -141,6 +153,7 @@ def test_an_unknown_model_lists_the_known(workshop: Any) -> None:
         ("batch: 3", "temperature: -0.5", "generate.temperature"),
         ("batch: 3", "top_k: 1.5", "generate.top_k"),
         ("batch: 3", "top_p: 0", "generate.top_p"),
+        ("batch: 3", "min_p: 1.5", "generate.min_p"),
         ("batch: 3", "repetition_penalty: 0", "generate.repetition_penalty"),
         ("batch: 3", "stop_tokens: [-1]", "generate.stop_tokens[0]"),
         ("batch: 3", "keep: [country, country]", "generate.keep[1]"),

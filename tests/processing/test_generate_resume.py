@@ -96,6 +96,19 @@ def test_a_setting_begins_anew_only_if_it_can_change_an_answer(
     assert before(answered.run(**change)) == kept
 
 
+def test_what_the_kept_answers_took_is_told_apart(answered: Asking) -> None:
+    """The sums are those of the output; a run's own are what is left."""
+    answered.write("a", words(12))
+    sums = answered.run().counters.extra
+    rows = answered.answers()
+    assert sums["answered_before"] == 10
+    for name in ("prompt_tokens", "new_tokens"):
+        assert sums[f"{name}_before"] == sum(row[name] for row in rows[:10])
+        assert sums[name] - sums[f"{name}_before"] == sum(row[name] for row in rows[10:])
+    assert 0 < sums["engine_milliseconds_before"] < sums["engine_milliseconds"]
+    assert sums["cut_answers"] == sum(row["finish_reason"] == "length" for row in rows)
+
+
 def test_answers_to_something_else_wait_until_it_is_asked_again(answered: Asking) -> None:
     """Two settings may be tried in turn."""
     answered.write("b", [{"id": "last", "word": None}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from treadle.engine import GenerationRequest, Message
 from treadle.manifest.model import GenerateSection
 from treadle.processing.prompts import Template
-from treadle.processing.row_requests import RowRequests, files_identity, request_key, row_seed
+from treadle.processing.row_requests import RowRequests, files_identity, plain_rows, request_key, row_seed
 
 ROW = {"key": 7, "text": "a river", "other": "x"}
 TEMPLATE = Template((("About ", "text"), (".", None)))
@@ -31,6 +32,7 @@ def test_every_option_of_sampling_reaches_the_request() -> None:
         temperature=0.5,
         top_k=4,
         top_p=0.9,
+        min_p=0.1,
         repetition_penalty=1.5,
     ).request("name", ROW)
     assert asked == GenerationRequest(
@@ -42,6 +44,7 @@ def test_every_option_of_sampling_reaches_the_request() -> None:
         temperature=0.5,
         top_k=4,
         top_p=0.9,
+        min_p=0.1,
         repetition_penalty=1.5,
         seed=row_seed(0, 7),
     )
@@ -95,3 +98,21 @@ def test_the_identity_of_files_changes_with_each_of_them(tmp_path: Path) -> None
     assert len({*found}) == 3
     assert files_identity(folder.rename(tmp_path / "moved")) == found[-1]
     assert files_identity(tmp_path / "moved" / "a") != files_identity(tmp_path / "moved" / "c")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (1, pa.timestamp("ns"), "1970-01-01 00:00:00.000000001"),
+        (1, pa.time64("ns"), "00:00:00.000000001"),
+        (0, pa.date32(), "1970-01-01"),
+        (2**30, pa.date32(), "<value out of range: 1073741824>"),
+        (None, pa.timestamp("us", "UTC"), None),
+    ],
+)
+def test_a_time_may_be_finer_or_farther_than_those_of_python(
+    value: object, kind: pa.DataType, text: str | None
+) -> None:
+    """Parquet files have nanoseconds where pandas wrote them: no reason for a whole run to fail."""
+    rows = pa.record_batch({"other": [0], "at": pa.array([value], kind), "key": [7]})
+    assert plain_rows(rows, ("key", "at")) == [{"key": 7, "at": text}]

@@ -53,7 +53,7 @@ def test_what_is_added_meanwhile_is_not_found_and_the_first_of_several_is(tmp_pa
     assert rows_in(tmp_path / "rows") == 1
 
 
-def ends_of_lines(content: bytes) -> list[int]:
+def ends_of_lines(content: bytes | bytearray) -> list[int]:
     return [at + 1 for at, each in enumerate(content) if each == ord("\n")]
 
 
@@ -75,6 +75,27 @@ def test_a_torn_or_damaged_end_costs_the_rows_from_there_on(
     with journal(path) as rows:
         found = [rows.find(f"k{number}") for number in range(len(RESULTS))]
         assert found == [*RESULTS[:whole], *[None] * (len(RESULTS) - whole)]
+        assert rows.find("new") == "result"
+
+
+@given(st.data())
+def test_a_damaged_line_costs_that_row_only(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Its end may be what is damaged, which then costs the line after it too; what is added is kept."""
+    path = tmp_path_factory.mktemp("journal") / "rows"
+    fill(path)
+    content = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    hit = sum(end <= at for end in ends_of_lines(content))
+    lost = {hit, hit + 1} if content[at] == ord("\n") else {hit}
+    content[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with journal(path) as rows:
+        rows.add("new", "result")
+    with journal(path) as rows:
+        found = {number for number in range(len(RESULTS)) if rows.find(f"k{number}") == RESULTS[number]}
+        assert found | {2} == set(range(len(RESULTS))) - lost | {2}, "the result of row 2 is None"
         assert rows.find("new") == "result"
 
 

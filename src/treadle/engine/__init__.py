@@ -19,6 +19,10 @@ __all__ = ["Completion", "Delta", "Encoder", "Engine", "GenerationRequest", "Mes
 _LATER = {"Encoder": "treadle.engine.encoder", "Engine": "treadle.engine.engine"}
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 def __getattr__(name: str) -> object:
     # Here, not at the top: torch takes over a second to load, and is an optional package.
     if name not in _LATER:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import normalize
 
-from treadle.engine.catalog import locate
+from treadle.engine.catalog import locate_encoder
 from treadle.engine.models.architectures import find_encoder
 from treadle.engine.models.bert import Bert
 from treadle.engine.threads import set_threads
@@ -41,12 +41,13 @@ class Encoder:
 
         Raises:
             UnknownNameError: a name or an architecture that is not known.
-            UsageError: the package that carries a named model is not installed, or it is no encoder.
+            UsageError: the package that carries a named model is not installed, it is no encoder, or there
+                is nothing at the path.
             ArtifactError: a file is missing, truncated, or does not fit what it says.
             ArgumentError: threads out of range.
         """
         set_threads(threads)
-        checkpoint = open_checkpoint(locate(model))
+        checkpoint = open_checkpoint(locate_encoder(model))
         load, tokenizer = find_encoder(checkpoint), load_tokenizer(checkpoint)
         return cls(load(checkpoint), tokenizer)
 

@@ -14,6 +14,7 @@ from treadle.engine.models.architectures import LanguageModel, find_language_mod
 from treadle.engine.models.build import Build, Kernels, Precision
 from treadle.engine.node import Node, build_node
 from treadle.engine.requests import Completion, Delta, GenerationRequest
+from treadle.engine.room import check_room
 from treadle.engine.scheduler import Preemption, Scheduler
 from treadle.engine.threads import set_threads
 from treadle.engine.tokenizer import Tokenizer, load_tokenizer
@@ -93,8 +94,9 @@ class Engine:
 
         Raises:
             UnknownNameError: a name, an architecture or a vocabulary that is not known.
-            UsageError: the package that carries a named model is not installed, or it generates no text.
-            ArtifactError: the file is missing, truncated, or does not fit what it says.
+            UsageError: the package that carries a named model is not installed, it generates no text, or
+                there is nothing at the path.
+            ArtifactError: the file is truncated, or does not fit what it says.
             ArgumentError: a limit out of range, a cache that does not fit into memory, or options that
                 exclude each other.
             EngineError: `native` kernels were asked for, and cannot be had.
@@ -184,6 +186,7 @@ class Engine:
 def _node(
     model: LanguageModel, tokens: int, prefix_cache: bool, host_tokens: int, buckets: Sequence[int]
 ) -> Node:
+    check_room(model, tokens + host_tokens)
     try:
         return build_node(
             model,
@@ -197,6 +200,6 @@ def _node(
         raise
     except (MemoryError, RuntimeError) as error:  # torch has no kind of its own for it
         raise ArgumentError(
-            f"a cache for {tokens + host_tokens:,} tokens does not fit into memory ({error}): "
+            f"a cache for {tokens + host_tokens:,} tokens does not fit into the memory that is free: "
             "load with fewer cache_tokens"
         ) from error

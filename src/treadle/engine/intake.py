@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treadle.engine.generation import Generation
@@ -58,13 +58,13 @@ class Intake:
             return self.tokenizer.encode(prompt)
         if not isinstance(prompt, Sequence) or isinstance(prompt, bytes | bytearray):
             raise ArgumentError(f"a prompt is a text, messages or token ids, got a {type(prompt).__name__}")
-        if prompt and isinstance(prompt[0], Message):
+        if prompt and isinstance(prompt[0], Message | Mapping):
             return self.tokenizer.encode_chat([self._message(each) for each in prompt])
         return [self._known(each) for each in prompt]
 
     def _message(self, turn: object) -> Message:
         if not isinstance(turn, Message):
-            raise ArgumentError(f"a chat is made of messages, got {turn!r} among them")
+            raise ArgumentError(f"a chat is made of messages: give Message records, got {turn!r} among them")
         return turn
 
     def _known(self, token: object) -> int:

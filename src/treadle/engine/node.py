@@ -18,13 +18,13 @@ from treadle.engine.models.llama import Llama
 from treadle.engine.models.native_llama import NativeLlama
 from treadle.engine.resources.kv_cache import PagedKvCache
 from treadle.engine.resources.kv_step import KvClaim
-from treadle.engine.resources.kv_store import KvShape
 from treadle.engine.resources.positions import Positions
 from treadle.engine.resources.resource import Resource
 from treadle.engine.resources.runner import StepRunner
 from treadle.engine.resources.sampler import SamplePlan, Sampler
 from treadle.engine.resources.sampling import Pick, Sampling
 from treadle.engine.resources.step import ResourceStep, Segment, SubmoduleStep
+from treadle.engine.room import shape_of
 from treadle.errors import ArgumentError
 
 LANGUAGE_MODEL = "language_model"
@@ -145,9 +145,8 @@ def build_node(
 def _cache(
     model: LanguageModel, pages: int, page_size: int, *, prefix_cache: bool, host_pages: int
 ) -> PagedKvCache:
-    config = model.config
     return PagedKvCache(
-        KvShape(config.layers, config.kv_heads, config.head_width),
+        shape_of(model),
         pages,
         page_size,
         dtype=stored_type(model.precision),
@@ -182,6 +181,7 @@ def _sampling(generation: Generation) -> Sampling:
         seed=request.seed,
         top_k=request.top_k,
         top_p=request.top_p,
+        min_p=request.min_p,
         repetition_penalty=request.repetition_penalty,
         logprobs=request.logprobs,
         past=tuple(generation.tokens) if request.repetition_penalty != 1 else (),

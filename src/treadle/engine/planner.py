@@ -7,8 +7,9 @@ It is one guess: when a request ends or joins, the runner drops what was staged 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from treadle.engine.generation import Row
@@ -23,7 +24,7 @@ class Planner:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="treadle-planner")
+        self._thread, self._process = _thread(), os.getpid()
         self._rows: Sequence[Row] = ()
         self._step: SubmoduleStep | None = None
 
@@ -31,10 +32,13 @@ class Planner:
     def staging(self, rows: Sequence[Row]) -> Iterator[None]:
         """Stage the step of these rows while the block computes the one before it, which is committed."""
         self._rows, self._step = rows, None
+        if self._process != os.getpid():  # a fork, where threads do not come along
+            self._thread, self._process = _thread(), os.getpid()
         staged = self._thread.submit(self._stage, rows)
         try:
             yield
         finally:
+            _see_out(staged)
             self._step = staged.result()
 
     def declared(self, rows: Sequence[Row]) -> SubmoduleStep | None:
@@ -55,3 +59,20 @@ class Planner:
             _LOG.warning("a step could not be planned ahead", exc_info=True)
             return None
         return step
+
+
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="treadle-planner")
+
+
+def _see_out(staged: Future[SubmoduleStep | None]) -> None:
+    """Wait until it is over; Ctrl-C is raised after that, when nothing more is reserved behind its back."""
+    interrupt = None
+    while True:
+        try:
+            wait((staged,))
+            break
+        except BaseException as error:  # noqa: BLE001 - SIGTERM has one of its own; raised below
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt

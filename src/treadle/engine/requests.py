@@ -34,6 +34,7 @@ class GenerationRequest:
         temperature: 0 takes the likeliest token each time; above it, tokens are drawn.
         top_k: draw among so many of the likeliest; 0 among all.
         top_p: draw among the likeliest that together reach this chance, in (0, 1].
+        min_p: draw among tokens at least so likely as this share of the likeliest one's chance, in [0, 1].
         repetition_penalty: divides the positive scores of tokens that appeared already, in the prompt too,
             and multiplies the negative ones (Keskar et al. 2019); 1 leaves them alone.
         seed: what the draws start from, below 2**63 in size; the same seed draws the same, whatever
@@ -54,6 +55,7 @@ class GenerationRequest:
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
     logprobs: int | None = None
@@ -79,6 +81,8 @@ class GenerationRequest:
             raise self._wrong(f"temperature must be 0 or more and finite, got {self.temperature!r}")
         if not _is(self.top_p, int, float) or not 0.0 < self.top_p <= 1.0:
             raise self._wrong(f"top_p must be above 0 and at most 1, got {self.top_p!r}")
+        if not _is(self.min_p, int, float) or not 0.0 <= self.min_p <= 1.0:
+            raise self._wrong(f"min_p must be from 0 to 1, got {self.min_p!r}")
         penalty = self.repetition_penalty
         if not _is(penalty, int, float) or not 0.0 < penalty < float("inf"):
             raise self._wrong(f"repetition_penalty must be above 0 and finite, got {penalty!r}")

@@ -171,6 +171,7 @@ class GenerateSection(StrictSection):
     temperature: Annotated[float, Field(ge=0)] = 0.0
     top_k: NotNegative = 0
     top_p: Chance = 1.0
+    min_p: Annotated[float, Field(ge=0, le=1)] = 0.0
     repetition_penalty: Positive = 1.0
     precision: Literal["float32", "bfloat16", "int8"] = "float32"
     kernels: Literal["auto", "torch", "native"] = "auto"

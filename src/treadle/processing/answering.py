@@ -18,7 +18,7 @@ from treadle.engine import Completion, GenerationRequest
 from treadle.manifest.model import GenerateSection
 from treadle.processing.answers import Answer, answers_table, sums_of
 from treadle.processing.job import Job
-from treadle.processing.row_requests import Row, RowRequests, answerer_identity, request_key
+from treadle.processing.row_requests import Row, RowRequests, answerer_identity, plain_rows, request_key
 from treadle.processing.streams import batches_of, lacking
 from treadle.storage import RowBatch, WorkUnit
 
@@ -32,7 +32,7 @@ class _Open:
     columns: dict[str, pa.Array[Any]]
     rejects: list[Reject]
     answers: dict[int, Answer] = field(default_factory=dict)
-    before: int = 0
+    before: list[Answer] = field(default_factory=list)
     waiting: int = 0
 
 
@@ -90,7 +90,7 @@ class Answering:
         needed = dict.fromkeys([*self._rows.columns, *self._section.keep])
         missing = list(lacking(self._job, batch, needed)) if batch.num_rows else []
         usable = batch.num_rows > 0 and not missing
-        rows: Sequence[Row] = batch.rows.select(list(self._rows.columns)).to_pylist() if usable else []
+        rows = plain_rows(batch.rows, self._rows.columns) if usable else []
         opened = _Open(unit, batch, self._columns(batch, usable=usable), missing)
         self._queue.append(opened)
         asked = list(self._without_answer(opened, rows, name))
@@ -112,7 +112,7 @@ class Answering:
                 yield _Asked(opened, index, request, key)
             else:
                 opened.answers[index] = Answer(**kept)
-                opened.before += 1
+                opened.before.append(opened.answers[index])
 
     def _columns(self, batch: RowBatch, *, usable: bool) -> dict[str, pa.Array[Any]]:
         """What the output has of the rows of a batch beside their answers."""
@@ -133,7 +133,7 @@ class Answering:
     def _write(self, done: _Open) -> None:
         indices = sorted(done.answers)
         answers = [done.answers[index] for index in indices]
-        sums = sums_of(answers) | ({"answered_before": done.before} if done.before else {})
+        sums = sums_of(answers, done.before)
         self._job.account.settle(done.unit, done.batch, out=len(answers), rejects=done.rejects, extra=sums)
         chosen = pa.array(indices, pa.int64())
         columns = {name: column.take(chosen) for name, column in done.columns.items()}

@@ -45,8 +45,16 @@ def answers_table(columns: Mapping[str, pa.Array[Any]], answers: Sequence[Answer
     return pa.table({**columns, **made})
 
 
-def sums_of(answers: Sequence[Answer]) -> dict[str, int]:
-    """What the answers add to the sums of a run."""
+def sums_of(answers: Sequence[Answer], before: Sequence[Answer] = ()) -> dict[str, int]:
+    """What the answers add to the sums of a run; those of them that it had `before` are also told apart."""
+    sums = _costs(answers) | {"cut_answers": sum(each.finish_reason == "length" for each in answers)}
+    if before:
+        kept = {f"{name}_before": cost for name, cost in _costs(before).items()}
+        sums |= {"answered_before": len(before), **kept}
+    return sums
+
+
+def _costs(answers: Sequence[Answer]) -> dict[str, int]:
     return {
         "prompt_tokens": sum(each.prompt_tokens for each in answers),
         "new_tokens": sum(each.new_tokens for each in answers),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
+
+import pyarrow as pa
 
 from treadle.engine import GenerationRequest, Message
 from treadle.engine.catalog import locate
@@ -53,6 +55,7 @@ class RowRequests:
             temperature=section.temperature,
             top_k=section.top_k,
             top_p=section.top_p,
+            min_p=section.min_p,
             repetition_penalty=section.repetition_penalty,
             seed=row_seed(self._seed, row[section.id_column]),
         )
@@ -60,6 +63,17 @@ class RowRequests:
     def _chat(self, text: str) -> tuple[Message, ...]:
         system = self._section.system
         return (*((Message("system", system),) if system is not None else ()), Message("user", text))
+
+
+def plain_rows(rows: pa.RecordBatch, columns: Sequence[str]) -> Sequence[Row]:
+    """These columns of the rows as Python's values, dates and times as text: Python's have no nanoseconds,
+    and no years after 9999.
+    """
+    chosen = rows.select(list(columns))
+    for place, field in enumerate(chosen.schema):
+        if pa.types.is_temporal(field.type):
+            chosen = chosen.set_column(place, field.name, chosen.column(place).cast(pa.string()))
+    return chosen.to_pylist()
 
 
 def row_seed(seed: int, row_id: object) -> int:

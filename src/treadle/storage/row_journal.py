@@ -1,7 +1,7 @@
 """Results of single rows, kept one by one as they come: for work in which a row takes long.
 
-A file that only grows. A line holds a checksum, the key of a row, and its result as JSON; what a killed
-process, or a loss of power, left at its end without a checksum that fits counts for nothing.
+A file that only grows. A line holds a checksum, the key of a row, and its result as JSON; one whose checksum
+does not fit, as a killed process or a loss of power leaves them, counts for nothing and costs no other row.
 """
 
 from __future__ import annotations
@@ -78,23 +78,23 @@ class RowJournal:
     def _index(self) -> int:
         """Note where each row stands; returns where the last whole line ends."""
         end = 0
-        for key, size in _whole_lines(self._reader):
-            self._places.setdefault(key, end)
-            end += size
+        for key, start, end in _whole_lines(self._reader):  # noqa: B007 - the last one's end is what counts
+            self._places.setdefault(key, start)
         return end
 
 
 def rows_in(path: Path) -> int:
     """How many rows the journal at `path` has, whoever is writing it; 0 when it is not there."""
     with suppress(FileNotFoundError), path.open("rb") as lines:
-        return len({key for key, _ in _whole_lines(lines)})
+        return len({key for key, _, _ in _whole_lines(lines)})
     return 0
 
 
-def _whole_lines(lines: Iterator[bytes]) -> Iterator[tuple[str, int]]:
-    """The key and the size of each line before the first that is damaged."""
+def _whole_lines(lines: Iterator[bytes]) -> Iterator[tuple[str, int, int]]:
+    """The key of each line that is not damaged, and where the line begins and ends."""
+    end = 0
     for line in lines:
+        start, end = end, end + len(line)
         sum_and_rest = line.split(b" ", 1)
-        if len(sum_and_rest) < 2 or sum_and_rest[0] != b"%08x" % crc32(sum_and_rest[1]):
-            return
-        yield sum_and_rest[1].split(b" ", 1)[0].decode(), len(line)
+        if len(sum_and_rest) == 2 and sum_and_rest[0] == b"%08x" % crc32(sum_and_rest[1]):
+            yield sum_and_rest[1].split(b" ", 1)[0].decode(), start, end

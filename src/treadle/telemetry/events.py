@@ -92,6 +92,20 @@ class UnitSkipped:
 
 
 @dataclass(frozen=True)
+class RowsAnswered:
+    """How many rows a language model has answered in this run until now, in how many tokens.
+
+    `engine_seconds` is what the engine worked on these rows.
+    """
+
+    run_id: str
+    rows: int
+    new_tokens: int
+    engine_seconds: float
+    phase: str = "main"
+
+
+@dataclass(frozen=True)
 class MetricsSnapshot:
     """The metrics of a run at one moment.
 
@@ -171,6 +185,7 @@ Event = (
     | PhaseEnded
     | UnitDone
     | UnitSkipped
+    | RowsAnswered
     | ResourcesSampled
     | MetricsFinalized
     | RunEnded

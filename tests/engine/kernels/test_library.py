@@ -129,6 +129,16 @@ def test_a_folder_that_cannot_be_written_is_named(compiler: Wrapped, tmp_path: P
         load_library(tmp_path / "file")
 
 
+@pytest.mark.usefixtures("compiler")
+def test_a_compilation_is_said_before_it_begins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It takes fifteen seconds, in which a first start would look as if it hung; later ones say nothing."""
+    with caplog.at_level(logging.INFO, logger="treadle.engine"):
+        for _ in range(2):
+            load_library(tmp_path)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("compiling the engine's kernels for this processor, once")
+
+
 @pytest.mark.usefixtures("forgotten")
 def test_without_a_compiler_torch_runs_and_it_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path

@@ -12,7 +12,7 @@ import torch
 
 from tests.engine.folders import change_config, change_tensors, write_encoder, write_language_model
 from treadle.engine import Encoder, Engine
-from treadle.engine.catalog import locate
+from treadle.engine.catalog import locate_encoder
 from treadle.errors import ArgumentError, ArtifactError, UnknownNameError, UsageError
 
 Vectors = npt.NDArray[np.float32]
@@ -81,7 +81,7 @@ def test_vectors_of_the_real_model_equal_the_reference(minilm: Encoder) -> None:
     batch = [*texts(62, 30), *(" ".join([WORDS] * count) for count in (12, 14))]
     assert sum(len(minilm.tokenizer.encode(text)) > minilm.context for text in batch) == 2
     found = minilm.embed(batch, truncate=True)
-    np.testing.assert_allclose(found, reference(locate("all-minilm-l6-v2"), batch, 256), atol=1e-5)
+    np.testing.assert_allclose(found, reference(locate_encoder("all-minilm-l6-v2"), batch, 256), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
 
 

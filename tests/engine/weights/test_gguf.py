@@ -3,12 +3,16 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
 import pytest
 
+from treadle.engine import room
 from treadle.engine.engine import Engine
+from treadle.engine.resources.pages import PageLedger
+from treadle.engine.scheduler import Preemption
 from treadle.engine.weights import open_gguf
 from treadle.engine.weights.gguf_file import read_gguf
 from treadle.errors import ArgumentError, ArtifactError, UnknownNameError
@@ -88,6 +92,23 @@ def test_a_context_of_billions_needs_no_memory(write_toy: Callable[..., Path]) -
     assert Engine.load(path, cache_tokens=64).node.model.config.context == 2**32 - 1
     with pytest.raises(ArgumentError, match="does not fit into memory"):
         Engine.load(path, cache_tokens=2**60)
+
+
+@pytest.mark.parametrize("options", [{"cache_tokens": 4096}, {"cache_tokens": 1024, "host_tokens": 3072}])
+def test_a_cache_that_does_not_fit_is_refused_by_its_size_before_any_of_it_is_built(
+    toy_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """What is kept for each page would fill the memory first, and the system would end the process."""
+    needed = 4096 * 2 * 2 * 2 * 8 * 4  # tokens, layers, keys and values, heads, width, bytes
+    monkeypatch.setattr(room, "_memory", lambda: needed - 1)
+    monkeypatch.setattr(PageLedger, "__init__", lambda *_: pytest.fail("pages were made"))
+    preemption: Preemption = "offload" if "host_tokens" in options else "never"
+    said = r"4,096 tokens does not fit .* needs 0\.0 GB, this machine has 0\.0 GB: load with fewer"
+    with pytest.raises(ArgumentError, match=said):
+        Engine.load(str(toy_path), preemption=preemption, **options)
+    monkeypatch.undo()
+    with pytest.raises(ArgumentError, match=r"10,000,000,000 tokens .* needs 2,560\.0 GB, this machine has"):
+        Engine.load(str(toy_path), cache_tokens=10**10)
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:

@@ -164,10 +164,17 @@ def test_a_folder_without_weights_says_what_was_expected(folder: Path) -> None:
         Engine.load(str(folder))
 
 
+def test_a_folder_without_a_config_says_what_was_expected(folder: Path) -> None:
+    """It is no model, and no file in it is damaged."""
+    (folder / "config.json").unlink()
+    said = r"toy: the folder has no config\.json: a Hugging Face folder holds config\.json, tokenizer\.json"
+    with pytest.raises(ArtifactError, match=said):
+        Engine.load(str(folder))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "cannot be read as JSON: .*No such file"),
         ("", "cannot be read as JSON"),
         ("{'a': 1}", "cannot be read as JSON"),
         ('{"rms_norm_eps": NaN}', "cannot be read as JSON"),
@@ -178,10 +185,9 @@ def test_a_folder_without_weights_says_what_was_expected(folder: Path) -> None:
         ('{"architectures": [5]}', r"architectures\[0\] should be str, got int"),
     ],
 )
-def test_a_config_that_is_none_is_refused_with_its_place(folder: Path, text: str | None, said: str) -> None:
+def test_a_config_that_is_none_is_refused_with_its_place(folder: Path, text: str, said: str) -> None:
     """An error page, half a download, a number that is none."""
-    path = folder / "config.json"
-    path.unlink() if text is None else path.write_text(text)
+    (folder / "config.json").write_text(text)
     with pytest.raises(ArtifactError, match=rf"config\.json: {said}"):
         Engine.load(str(folder))
 

@@ -1,6 +1,7 @@
 """The command as a user meets it: in a process of its own, with exit codes a script can rely on."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -307,3 +308,12 @@ def test_the_module_is_the_command(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == __version__
+
+
+def test_a_process_without_outputs_or_input_ends_as_any_other(tmp_path: Path) -> None:
+    """As some starters of services make them; then there is nothing to say it to."""
+    closed = "exec 0<&- 1>&- 2>&-; "
+    for arguments, code in ((["manifest", "schema"], 0), (["generate"], 2), (["no-such-command"], 2)):
+        line = closed + shlex.join([*COMMAND, *arguments])
+        ended = subprocess.run(["sh", "-c", line], cwd=tmp_path, timeout=60, check=False)
+        assert ended.returncode == code, arguments

@@ -2,18 +2,29 @@
 
 import io
 import json
+import logging
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from tests.integrations.cli.conftest import COMMAND
 from treadle.engine import Engine, GenerationRequest, Message
+from treadle.engine.models.build import Precision
 from treadle.integrations.cli.app import main
+from treadle.integrations.cli.speaking import Speaking
 
 MODEL = "smollm2-135m-instruct"
 QUESTION = "What is the capital of France?"
+
+
+def test_the_commands_know_the_precisions_that_the_engine_has() -> None:
+    """They are written down again, for `--help` does not load the engine."""
+    assert get_args(get_type_hints(Speaking)["precision"]) == get_args(Precision)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +54,20 @@ def test_lines_of_standard_input_are_answered_in_their_order(
     assert capsys.readouterr().out == "".join(f"{each}\n" for each in answers.values())
 
 
+def test_json_is_json_where_the_output_has_no_letters_for_it(tmp_path: Path) -> None:
+    """`\\xfc` would be none, nor would bytes that are no text, as a shell may hand them over."""
+    arguments = ["generate", "ü 北 \udcff", "--json", "--max-new-tokens", "1"]
+    ended = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(ended.stdout)["prompt"] == arguments[1]
+
+
 def test_who_types_prompts_is_told_how_to_end_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +86,7 @@ def test_a_prompt_without_an_answer_is_said_and_the_others_are_answered(
     assert told.out.endswith(answers[QUESTION] + "\n")
     assert "treadle: prompt 1: the prompt has" in told.err
     assert "1 of 2 prompts have no answer" in told.err
+    assert int(told.err.split(" tokens read")[0].split()[-1].replace(",", "")) < 100  # the other was not read
 
 
 def test_a_line_of_json_for_each_prompt_keeps_answers_of_several_lines_apart(
@@ -79,6 +105,42 @@ def test_a_line_of_json_for_each_prompt_keeps_answers_of_several_lines_apart(
     }
     assert (failed["answer"], failed["finish_reason"]) == ("", "error")
     assert failed["error"].startswith("the prompt has")
+
+
+def test_an_answer_ends_before_the_first_of_the_texts_that_end_it(
+    answers: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = answers[QUESTION].split()[1:3]
+    arguments = ["generate", QUESTION, "--max-new-tokens", "6", "--stop", second, "--stop", first]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == answers[QUESTION].split(first)[0] + "\n"
+
+
+def test_tokens_far_less_likely_than_the_likeliest_can_be_left_out(
+    answers: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a share of 1 only the likeliest is left, however hot the draw."""
+    arguments = ["generate", QUESTION, "--max-new-tokens", "6", "--temperature", "5", "--min-p"]
+    assert main([*arguments, "1"]) == 0
+    assert capsys.readouterr().out == answers[QUESTION] + "\n"
+    assert main([*arguments, "0"]) == 0
+    assert capsys.readouterr().out != answers[QUESTION] + "\n"
+
+
+def test_what_the_engine_takes_its_time_for_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first start compiles for fifteen seconds, and would look as if it hung."""
+    logger = logging.getLogger("treadle.engine")
+    before = logger.level, list(logger.handlers)
+
+    def load(*_: object, **__: object) -> None:
+        logging.getLogger("treadle.engine.kernels.library").info("compiling")
+
+    monkeypatch.setattr(Engine, "load", load)
+    Speaking().load()
+    assert capsys.readouterr().err == "treadle: compiling\n"
+    assert (logger.level, logger.handlers) == before
 
 
 def test_an_answer_that_was_cut_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,6 +162,9 @@ def test_an_answer_that_was_cut_is_said_to_be(capsys: pytest.CaptureFixture[str]
         ),
         (["generate", "x", "--repetition-penalty", "0"], "treadle: repetition_penalty must be above 0"),
         (["generate", "x", "--precision", "float16"], "float16"),
+        (["generate", "x", "--min-p", "2"], "treadle: min_p must be from 0 to 1"),
+        (["generate", "x", "--stop", ""], "treadle: an empty stop string"),
+        (["generate", "x", "--model", "all-minilm-l6-v2"], "is an encoder, which generates no text"),
         (["chat", "--model", "nowhere.gguf"], "nowhere.gguf: no such file"),
     ],
 )
@@ -107,7 +172,7 @@ def test_what_cannot_be_asked_is_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    assert main(arguments) in (1, 2)
+    assert main(arguments) == 2
     assert said in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import hashlib
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from treadle.engine.kernels.compiler import Compiler, find_compiler
 from treadle.errors import ArgumentError, EngineError
 from treadle.settings import find_settings
 
+_LOG = logging.getLogger(__name__)
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -67,6 +69,7 @@ def _make(compiler: Compiler, path: Path) -> None:
         return
     # One name: what a killed process left is overwritten, and nobody else writes while the lock is held.
     partial = path.with_suffix(".partial")
+    _LOG.info("compiling the engine's kernels for this processor, once: that takes some seconds")
     compiler.compile(partial)
     partial.write_bytes((body := partial.read_bytes()) + hashlib.sha256(body).digest())
     partial.replace(path)

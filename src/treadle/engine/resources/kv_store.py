@@ -21,6 +21,10 @@ class KvShape:
     heads: int
     width: int
 
+    def bytes_of(self, tokens: int, dtype: torch.dtype) -> int:
+        """How many bytes so many tokens take."""
+        return tokens * self.layers * 2 * self.heads * self.width * dtype.itemsize
+
 
 class KvStore:
     """`pages` pages of `page_size` tokens, allocated once.

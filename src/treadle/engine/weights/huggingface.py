@@ -77,6 +77,11 @@ def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
     Raises:
         ArtifactError: a file is missing or damaged, or the weights are pickled or quantised.
     """
+    if not (folder / CONFIG).exists():
+        raise ArtifactError(
+            f"{folder}: the folder has no {CONFIG}: a Hugging Face folder holds {CONFIG}, tokenizer.json and "
+            "*.safetensors"
+        )
     config = read_json(folder / CONFIG, dict)
     if config.get("quantization_config"):
         raise ArtifactError(

@@ -13,6 +13,7 @@ import select
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -21,6 +22,7 @@ from treadle.errors import TreadleError, UsageError
 from treadle.termination import TERMINATED, Terminated, raising_terminated
 
 INTERRUPTED = 130
+_NOTHING = Path(os.devnull)
 
 COMMANDS = {
     "run": "Run an experiment or a manifest.",
@@ -65,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (those of the process when None) and return the exit code."""
     # See docs/decisions/0005-one-thread-per-product.md.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _open_what_is_closed()
     _say_whatever_comes()
     try:
         with raising_terminated():
@@ -102,6 +105,13 @@ def build_app() -> App:
         manifest.command(f"{_HERE}.{place}", name=name, help=text)
     app.command(manifest)
     return app
+
+
+def _open_what_is_closed() -> None:
+    """Whoever started the process may have closed its input or outputs: there is nothing to read, then."""
+    sys.stdin = sys.stdin or _NOTHING.open()
+    sys.stdout = sys.stdout or _NOTHING.open("w")
+    sys.stderr = sys.stderr or _NOTHING.open("w")
 
 
 def _say_whatever_comes() -> None:

@@ -41,7 +41,17 @@ def warn(line: str) -> None:
 
 def say_json(value: object) -> None:
     """The value as JSON, for programs."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(as_json(value, indent=2) + "\n")
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """The value as JSON, in ASCII where standard output has no letters for all of it."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Collection[str] = ()) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -13,7 +12,7 @@ from cyclopts import Parameter
 
 from treadle.engine import Completion, GenerationRequest, Message
 from treadle.errors import EngineError, UsageError
-from treadle.integrations.cli.console import warn
+from treadle.integrations.cli.console import as_json, warn
 from treadle.integrations.cli.speaking import SPEAKING, Pace, Speaking, answer, show_at_once
 
 _AT_ONCE = 16
@@ -102,7 +101,7 @@ def _tell_json(asked: Sequence[str], completion: Completion) -> None:
         "finish_reason": completion.finish_reason,
         **({"error": completion.error} if completion.error else {}),
     }
-    show_at_once(json.dumps(told, ensure_ascii=False) + "\n")
+    show_at_once(as_json(told) + "\n")
 
 
 def _warn_of_errors(completions: Sequence[Completion]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -108,7 +107,10 @@ def _tell_json(found: Found) -> None:
         {"file": str(file), "ok": not problems, "problems": [asdict(each) for each in problems]}
         for file, problems in found.items()
     ]
-    sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    # Here, not at the top: it loads what draws tables, and checks of manifests are to be quick.
+    from treadle.integrations.cli.console import say_json
+
+    say_json(told)
 
 
 def _tell_github(found: Found) -> None:

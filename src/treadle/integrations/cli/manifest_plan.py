@@ -120,13 +120,22 @@ def _way_out(name: str, present: Present, spec: OutputSpec, ctx: RunContext, *, 
     return f"for the output {name}: remove {shown_url(spec.path)}, {place}{modes}"
 
 
+def _kept_anyway(rows: int) -> str:
+    """What of a checkpoint outlives a change of settings: single rows, which are known by what they ask."""
+    if rows:
+        return (
+            f"{counted(rows, 'answer')} kept: a run writes the output anew, and asks only about rows whose "
+            "prompt, options or model are new"
+        )
+    return "what it keeps is of other settings, other code or another version: a run clears it"
+
+
 def _kept(kept: Kept | None, units: Mapping[str, tuple[WorkUnit, ...]]) -> str:
     """What becomes of the units and rows that are kept; of which phase these are when there are several."""
     if kept is None:
         return ""
     if not kept.same_recipe:
-        some = f", but for what can be used of {counted(kept.rows, 'row')}" if kept.rows else ""
-        return f"; what it keeps is of other settings, other code or another version: a run clears it{some}"
+        return f"; {_kept_anyway(kept.rows)}"
     done = frozenset[str]().union(*kept.units.values())
     read = [found for found in units.values() if any(each.identity in done for each in found)]
     total = sum(map(len, read or units.values()))

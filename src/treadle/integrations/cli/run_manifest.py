@@ -134,18 +134,25 @@ def _counts(outcome: RunOutcome) -> Iterator[str]:
     before = sum(each.resumed for each in outcome.units)
     if before:
         yield f"{before:,} of {len(outcome.units):,} units were done already"
-    yield from _tokens(counters.extra)
+    if "new_tokens" in counters.extra:
+        yield from _answers(counters.extra, counters.rows_out)
 
 
-def _tokens(sums: Mapping[str, int]) -> Iterator[str]:
-    """What the rows took, where a language model answered them."""
-    if "answered_before" in sums:
-        yield f"{counted(sums['answered_before'], 'row')} had an answer already"
-    if "new_tokens" in sums:
-        seconds = sums["engine_milliseconds"] / 1000
-        pace = f" ({sums['new_tokens'] / seconds:,.1f} tokens/s)" if seconds else ""
-        told = f"{sums['prompt_tokens']:,} tokens read, {sums['new_tokens']:,} generated"
-        yield f"{told} in {seconds:,.1f} s of the engine{pace}"
+def _answers(sums: Mapping[str, int], count: int) -> Iterator[str]:
+    """What the answers of a model took in this run, and how many of all `count` are not whole."""
+    kept = sums.get("answered_before", 0)
+    if kept < count:
+        read, new, milliseconds = (
+            sums[name] - sums.get(f"{name}_before", 0)
+            for name in ("prompt_tokens", "new_tokens", "engine_milliseconds")
+        )
+        pace = f" ({1000 * new / milliseconds:,.1f} tokens/s)" if milliseconds else ""
+        yield f"{read:,} tokens read, {new:,} generated in {milliseconds / 1000:,.1f} s of the engine{pace}"
+    if kept:
+        yield f"{counted(kept, 'answer')} {'was' if kept == 1 else 'were'} kept from before"
+    if cut := sums["cut_answers"]:
+        were = "was" if cut == 1 else "were"
+        yield f"{cut:,} of {counted(count, 'answer')} {were} cut short by max_new_tokens"
 
 
 def _outputs(outcome: RunOutcome) -> Table:

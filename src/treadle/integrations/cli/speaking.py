@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +15,7 @@ from cyclopts import Parameter
 from treadle.engine import Completion, Delta, GenerationRequest, Message
 from treadle.engine.catalog import check_ready
 from treadle.errors import ArgumentError
+from treadle.integrations.cli.console import warn
 
 if TYPE_CHECKING:
     from treadle.engine import Engine
@@ -35,9 +37,16 @@ class Speaking:
     top_p: Annotated[
         float, Parameter(help="Draw among the likeliest tokens that together reach this chance.")
     ] = 1.0
+    min_p: Annotated[
+        float, Parameter(help="Draw among tokens at least so likely as this share of the likeliest one.")
+    ] = 0.0
     repetition_penalty: Annotated[
         float, Parameter(help="Above 1, tokens that were there already become less likely.")
     ] = 1.0
+    stop: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", help="An answer ends before the first of these texts; may be repeated."),
+    ] = ()
     seed: Annotated[int, Parameter(help="What the draws start from.")] = 0
     precision: Annotated[
         Literal["float32", "bfloat16", "int8"],
@@ -49,14 +58,17 @@ class Speaking:
         """The engine with the model, for so many requests at once.
 
         Raises:
-            UsageError: the model is not known, or what it takes to run it is not installed.
+            UsageError: the model is not known or not there, or what it takes to run it is not installed.
             ArtifactError: its files are damaged.
         """
         check_ready(self.model)
         # Here, not at the top: it loads torch, which takes over a second and is an optional package.
         from treadle.engine import Engine
 
-        return Engine.load(self.model, max_batch=max_batch, threads=self.threads, precision=self.precision)
+        with _engine_heard():
+            return Engine.load(
+                self.model, max_batch=max_batch, threads=self.threads, precision=self.precision
+            )
 
     def request(self, name: str, prompt: str | tuple[Message, ...]) -> GenerationRequest:
         """A request for an answer to `prompt`. Raises ArgumentError for options that are out of range."""
@@ -65,9 +77,11 @@ class Speaking:
                 name,
                 prompt,
                 self.max_new_tokens,
+                self.stop,
                 temperature=self.temperature,
                 top_k=self.top_k,
                 top_p=self.top_p,
+                min_p=self.min_p,
                 repetition_penalty=self.repetition_penalty,
                 seed=self.seed,
             )
@@ -80,6 +94,27 @@ class Speaking:
 
 
 SPEAKING = Speaking()
+
+
+class _Notices(logging.Handler):
+    """Says on standard error what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        warn(record.getMessage())
+
+
+@contextmanager
+def _engine_heard() -> Iterator[None]:
+    """Have the engine say what it takes its time for: a first start compiles, and looks as if it hung."""
+    logger, notices = logging.getLogger("treadle.engine"), _Notices()
+    before = logger.level
+    logger.addHandler(notices)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(notices)
 
 
 def answer(
@@ -116,13 +151,10 @@ class Pace:
     def tell(self, completions: Sequence[Completion]) -> None:
         """Tokens, seconds, what one gives by the other, and how many answers are not whole."""
         seconds = time.perf_counter() - self.started
-        read, new = (sum(each) for each in zip(*map(_tokens, completions), strict=True))
+        ran = [each for each in completions if each.token_ids]
+        read, new = sum(each.prompt_tokens for each in ran), sum(len(each.token_ids) for each in ran)
         cut = sum(each.finish_reason == "length" for each in completions)
         sys.stderr.write(
             f"{read:,} tokens read, {new:,} generated in {seconds:.1f} s ({new / seconds:.1f} tokens/s)"
             f"{f'; {cut:,} cut short by --max-new-tokens' if cut else ''}\n"
         )
-
-
-def _tokens(completion: Completion) -> tuple[int, int]:
-    return completion.prompt_tokens, len(completion.token_ids)

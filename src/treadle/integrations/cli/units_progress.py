@@ -8,7 +8,17 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from treadle.telemetry import Event, NullSink, PhaseStarted, RunEnded, Sink, UnitDone, UnitSkipped
+from treadle.integrations.cli.console import counted
+from treadle.telemetry import (
+    Event,
+    NullSink,
+    PhaseStarted,
+    RowsAnswered,
+    RunEnded,
+    Sink,
+    UnitDone,
+    UnitSkipped,
+)
 
 
 @contextmanager
@@ -35,9 +45,18 @@ class _Bars:
             self._tasks[event.phase] = self._progress.add_task(event.phase, total=event.units)
         elif isinstance(event, UnitDone | UnitSkipped) and event.phase in self._tasks:
             self._progress.advance(self._tasks[event.phase])
+        elif isinstance(event, RowsAnswered) and event.phase in self._tasks:
+            self._progress.update(self._tasks[event.phase], description=_answered(event))
 
     def close(self) -> None:
         """The progress is closed by its block."""
+
+
+def _answered(event: RowsAnswered) -> str:
+    """The rows beside the bar, which itself counts units: it stands still for as long as a file takes."""
+    seconds = event.engine_seconds
+    pace = f", {event.new_tokens / seconds:,.0f} tokens/s" if seconds else ""
+    return f"{event.phase}: {counted(event.rows, 'row')} answered{pace}"
 
 
 class RunNotes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from treadle.domain.result import Counters
 from treadle.engine import Completion, GenerationRequest
 from treadle.manifest.model import GenerateSection
+from treadle.processing.answer_progress import AnswerProgress
 from treadle.processing.answering import Answering
 from treadle.processing.checks import required_section
 from treadle.processing.job import Job
@@ -36,8 +37,9 @@ def run_generate(job: Job) -> Counters:
 
     Its columns: id, those of `generate.keep`, answer, prompt_tokens int32, new_tokens int32, finish_reason,
     seconds float64 (the row's share of the time of the engine's steps, by tokens). The counters
-    `prompt_tokens`, `new_tokens` and `engine_milliseconds` are the sums; `answered_before` is how many rows
-    had an answer in the checkpoint.
+    `prompt_tokens`, `new_tokens` and `engine_milliseconds` are the sums, `cut_answers` is how many answers
+    ended at `max_new_tokens`. `answered_before` is how many rows had an answer in the checkpoint, and the
+    sums of these alone are `prompt_tokens_before` and so on.
 
     A row is rejected when its id, or its value for a field of the prompt, is null, or when the engine ends
     its request with an error; such a row is asked about again by a run that goes on. The seconds of the stage
@@ -54,10 +56,13 @@ def run_generate(job: Job) -> Counters:
     template = read_template(job.manifest, "generate.prompt", section.prompt)
     answering = Answering(job, section, RowRequests(section, template, job.manifest.runtime.seed))
     units = units_of(job, "rows")
+    progress = AnswerProgress(job.sink, job.ctx.run_id, job.manifest.metrics.interval)
     with _phase(job, units), closing(_completions(section, answering.requests(units))) as completions:
         for completion in timed_items(completions, job.timed, "process"):
             raise_if_stopped(job.ctx)
             answering.take(completion)
+            progress.take(completion)
+        progress.end()
     return job.account.close()
 
 
