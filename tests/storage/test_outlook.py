@@ -51,7 +51,7 @@ def test_units_that_are_done_are_told_by_phase(tmp_path: Path) -> None:
 def test_single_rows_that_are_kept_are_counted(tmp_path: Path) -> None:
     """Of work of which rows are worth keeping, no unit may be done yet."""
     with session_of(tmp_path) as session:
-        rows = session.kept_rows()
+        rows = session.row_journal()
         assert rows is not None
         for key in ("one", "other", "one"):
             rows.add(key, 1)

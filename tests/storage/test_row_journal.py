@@ -122,14 +122,14 @@ def test_a_journal_that_cannot_be_written_is_an_error_with_its_path(tmp_path: Pa
 def test_a_session_keeps_rows_until_it_commits(tmp_path: Path) -> None:
     """A row alone is worth a checkpoint; one that holds none goes with the session that made it."""
     with session_of(tmp_path) as session:
-        assert session.kept_rows() is session.kept_rows()
+        assert session.row_journal() is session.row_journal()
     assert not (tmp_path / ".checkpoint").exists()
     with session_of(tmp_path) as session:
-        rows = session.kept_rows()
+        rows = session.row_journal()
         assert rows is not None
         rows.add("k", 1)
     with session_of(tmp_path) as session:
-        rows = session.kept_rows()
+        rows = session.row_journal()
         assert rows is not None
         assert rows.find("k") == 1
         session.commit()
@@ -139,10 +139,10 @@ def test_a_session_keeps_rows_until_it_commits(tmp_path: Path) -> None:
 def test_rows_outlive_a_change_of_the_recipe(tmp_path: Path) -> None:
     """Whoever adds them knows what they are worth; hours of work must not go with a change of a path."""
     with session_of(tmp_path) as session:
-        rows = session.kept_rows()
+        rows = session.row_journal()
         assert rows is not None
         rows.add("k", 1)
     with session_of(tmp_path, fingerprint="other") as session:
-        rows = session.kept_rows()
+        rows = session.row_journal()
         assert rows is not None
         assert rows.find("k") == 1

@@ -59,7 +59,7 @@ class Answering:
         self._job = job
         self._section = section
         self._rows = rows
-        self._journal = job.session.kept_rows()
+        self._journal = job.session.row_journal()
         self._answerer = "" if self._journal is None else answerer_identity(section)
         self._queue: deque[_Open | WorkUnit] = deque()
         self._asked: dict[str, _Asked] = {}

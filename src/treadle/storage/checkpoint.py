@@ -74,7 +74,9 @@ class OpenCheckpoint:
     @property
     def keeps_nothing(self) -> bool:
         """Whether it was made by this session, and no unit and no row is in it."""
-        return self._fresh and not any(self.records.glob("*.json")) and not _size(rows_path(self.folder))
+        return (
+            self._fresh and not any(self.records.glob("*.json")) and not _size(row_journal_path(self.folder))
+        )
 
     def start(self) -> None:
         """Forget units of another recipe; the caller has removed their files."""
@@ -106,9 +108,9 @@ class OpenCheckpoint:
         remove(path)  # a damaged record is as good as none: the unit is done again
         return None
 
-    def open_rows(self) -> RowJournal:
+    def open_row_journal(self) -> RowJournal:
         """The journal of single rows, which the caller closes. Raises RunError when it cannot be written."""
-        return RowJournal(rows_path(self.folder))
+        return RowJournal(row_journal_path(self.folder))
 
     def plan_commit(self, manifests: Mapping[str, OutputManifest]) -> None:
         """Note, before anything appears, what is going to: a commit that is cut goes on from it."""
@@ -157,7 +159,7 @@ def records_in(folder: Path) -> tuple[UnitRecord | None, ...]:
     return ()
 
 
-def rows_path(folder: Path) -> Path:
+def row_journal_path(folder: Path) -> Path:
     """The journal of single rows in the folder of a checkpoint."""
     return folder / _ROWS
 

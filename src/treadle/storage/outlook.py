@@ -12,7 +12,7 @@ from pathlib import Path
 
 from treadle.errors import ArtifactError
 from treadle.storage.atomic import is_remote, local_path
-from treadle.storage.checkpoint import Checkpoint, is_of_recipe, recipe_of, records_in, rows_path
+from treadle.storage.checkpoint import Checkpoint, is_of_recipe, recipe_of, records_in, row_journal_path
 from treadle.storage.conditional import ConditionalObject
 from treadle.storage.dataset import OutputSpec
 from treadle.storage.formats.backends import write_backend_for
@@ -64,7 +64,7 @@ def kept_in(
 ) -> Kept | None:
     """What a checkpoint keeps of units of these identities; None when it keeps nothing."""
     folder = local_path(checkpoint.path)
-    records, rows = records_in(folder), rows_in(rows_path(folder))
+    records, rows = records_in(folder), rows_in(row_journal_path(folder))
     if not records and not rows:
         return None
     done = [each for each in records if each is not None and _counts(each, identities)]

@@ -124,7 +124,7 @@ class Session:
             self.accept(record)
         return record
 
-    def kept_rows(self) -> RowJournal | None:
+    def row_journal(self) -> RowJournal | None:
         """The journal of single rows in the checkpoint, to read and to add to; None without a checkpoint.
 
         They outlive a change of its recipe, so their keys have to stand for all that they depend on. The
@@ -132,7 +132,7 @@ class Session:
         """
         self._check_open()
         if self._rows is None and self._kept is not None:
-            self._rows = self._kept.open_rows()
+            self._rows = self._kept.open_row_journal()
         return self._rows
 
     def publish_quarantine(self) -> None:
