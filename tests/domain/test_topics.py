@@ -1,4 +1,5 @@
 import builtins
+import subprocess
 import sys
 
 import numpy as np
@@ -107,3 +108,14 @@ def test_without_scikit_learn_the_install_line_is_given(monkeypatch: pytest.Monk
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'treadle\[demo\]'"):
         project(np.zeros((9, 2), np.float32))
+
+
+def test_a_map_is_drawn_beside_a_step_that_loads_torch() -> None:
+    """scikit-learn takes half a torch, which another thread is loading, for a whole one, and fails."""
+    code = (
+        "import sys, numpy, treadle.domain.projection as it\n"
+        "it.project(numpy.eye(8, 4, dtype=numpy.float32))\n"
+        "print(sys.modules['torch'].Tensor.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "Tensor\n"), done.stderr

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +28,16 @@ def project(vectors: NDArray[np.float32], seed: int = 0) -> NDArray[np.float32]:
         from sklearn.manifold import TSNE  # optional: only the demo draws maps
     except ImportError as error:
         raise MissingExtraError("scikit-learn", "demo", "the topic map") from error
+    _load_torch_whole()
     perplexity = min(_PERPLEXITY, (len(vectors) - 1) / 3)
     tsne = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, angle=_ANGLE, random_state=seed)
     return np.asarray(tsne.fit_transform(vectors), np.float32)
+
+
+def _load_torch_whole() -> None:
+    """Where torch is, load it or wait until another thread has.
+
+    scikit-learn looks into `sys.modules` for it, and fails on one that another step is just loading.
+    """
+    if importlib.util.find_spec("torch") is not None:
+        importlib.import_module("torch")
